@@ -11,9 +11,9 @@ from test_gate_mixture import SIDES, log_counted
 from distract.studies.gate.mixture import Bets, Direction, log_mean, outcome_gains
 
 
-@each("side", SIDES)
-@each("share", [0.0, 0.1, 0.5, 1.0])
-@each("threshold", [0.01, 0.1, 0.5, 0.9])
+@each("side", *SIDES)
+@each("share", 0.0, 0.1, 0.5, 1.0)
+@each("threshold", 0.01, 0.1, 0.5, 0.9)
 def test_counts_match_sixty_digit_arithmetic(threshold: float, share: float, side: Direction) -> None:
     bets = Bets(threshold, side)
     ones, zeros = outcome_gains(threshold, side)

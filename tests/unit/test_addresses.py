@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import DataError, UsageError
 from distract.models.catalogue import catalogue
@@ -47,7 +48,7 @@ ODD = (
 )
 
 
-@pytest.mark.parametrize("address", ODD)
+@each("address", *ODD)
 def test_malformed_address_is_one_line_everywhere(address: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         parse_address(address)
@@ -78,17 +79,15 @@ def test_malformed_address_exits_with_2(run: Any) -> None:
         assert "server's address" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("address", "form"),
-    [
-        (" HTTP://Example.COM:80/v1/ ", "http://example.com/v1"),
-        ("https://h:443", "https://h"),
-        ("https://h:80/", "https://h:80"),
-        ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
-        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
-        ("http://my_host-1.local./v1", "http://my_host-1.local./v1"),
-        ("https://xn--bcher-kva.example/v1", "https://xn--bcher-kva.example/v1"),
-    ],
+@each(
+    "address, form",
+    (" HTTP://Example.COM:80/v1/ ", "http://example.com/v1"),
+    ("https://h:443", "https://h"),
+    ("https://h:80/", "https://h:80"),
+    ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
+    ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+    ("http://my_host-1.local./v1", "http://my_host-1.local./v1"),
+    ("https://xn--bcher-kva.example/v1", "https://xn--bcher-kva.example/v1"),
 )
 def test_addresses_have_one_normal_form(address: str, form: str) -> None:
     assert parse_address(address).geturl() == form

@@ -16,6 +16,7 @@ from command_result import CommandResult
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, token
+from loops import each
 
 from distract.core import registry
 from distract.core.errors import DataError
@@ -76,10 +77,9 @@ def change_document(change: Callable[[dict[str, Any]], object], *, is_signed: bo
     return format_json(document)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (lambda: "", "is not a file of anchors"),
+@each(
+    "text, problem",
+    (lambda: "", "is not a file of anchors"),
         (lambda: '{"a": ', "is not a file of anchors"),
         (lambda: "[" * 100_000, "is not a file of anchors"),
         (lambda: "{}", "is not a file of anchors of this version"),
@@ -107,7 +107,6 @@ def change_document(change: Callable[[dict[str, Any]], object], *, is_signed: bo
          "is not a file of anchors ("),
         (lambda: change_document(lambda d: d["anchors"][0].update(place="nowhere")), "or an unknown place"),
         (lambda: change_document(lambda d: d["anchors"][0]["row"]["a"].update(author="z")), "names a response that"),
-    ],
 )  # fmt: skip
 def test_damaged_file_gives_one_line(
     text: Callable[[], str], problem: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -140,15 +139,13 @@ def test_any_first_part_has_as_many_small_leads_as_large_ones(strengths: list[fl
     assert all((one.place == "near") == (measure(one) < least) for one in ordered)
 
 
-@pytest.mark.parametrize(
-    ("steadiness", "needed"),
-    [
-        (Steadiness(), 1),  # a pinned judge
-        (Steadiness(96, 0), DIFFERING),
-        (Steadiness(96, 1), DIFFERING),
-        (Steadiness(96, 4), 3),
-        (Steadiness(96, 20), 7),
-    ],
+@each(
+    "steadiness, needed",
+    (Steadiness(), 1),  # a pinned judge
+    (Steadiness(96, 0), DIFFERING),
+    (Steadiness(96, 1), DIFFERING),
+    (Steadiness(96, 4), 3),
+    (Steadiness(96, 20), 7),
 )
 def test_flickering_judge_needs_more_changed_verdicts(steadiness: Steadiness, needed: int) -> None:
     anchors = make_set(64, steadiness)
@@ -407,7 +404,7 @@ def test_planted_judge_is_asked_once_and_from_the_store(run: Run) -> None:
     assert other.document["notes"] == ["the anchors were made with planted:longer, and planted:bold was asked"]
 
 
-@pytest.mark.parametrize("protocol", ["absolute", "prepair", "rank", "base"])
+@each("protocol", "absolute", "prepair", "rank", "base")
 def test_any_protocol_has_anchors(run: Run, protocol: str) -> None:
     settings = ("--protocol", protocol, "--size", 20, "--limit", 30)
     assert run("anchors", "make", "--judge", "planted:longer", *settings).code == 0
@@ -415,16 +412,14 @@ def test_any_protocol_has_anchors(run: Run, protocol: str) -> None:
     assert run("anchors", "check", "anchors.json", "--judge", "planted:first").code == 1
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "problem"),
-    [
-        (("--judge", "planted:garbage"), 3, "no verdict is valid, so there are no anchors: no verdict"),
-        (("--judge", "planted:longer", "--protocol", "pairwise", "--protocol", "base"), 2, "anchors use one protocol"),
-        (("--judge", "planted:longer", "--size", 19), 2, "20"),
-        (("--judge", "planted:longer", "--limit", 12), 3, "only 12 comparisons"),
-        (("--judge", "planted:longer", "--data", "one.csv"), 2, "anchors need at least 20"),
-        (("--judge", "planted:longer", "--out", "one.csv", "--data", "one.csv"), 2, "anchors need at least 20"),
-    ],
+@each(
+    "options, code, problem",
+    (("--judge", "planted:garbage"), 3, "no verdict is valid, so there are no anchors: no verdict"),
+    (("--judge", "planted:longer", "--protocol", "pairwise", "--protocol", "base"), 2, "anchors use one protocol"),
+    (("--judge", "planted:longer", "--size", 19), 2, "20"),
+    (("--judge", "planted:longer", "--limit", 12), 3, "only 12 comparisons"),
+    (("--judge", "planted:longer", "--data", "one.csv"), 2, "anchors need at least 20"),
+    (("--judge", "planted:longer", "--out", "one.csv", "--data", "one.csv"), 2, "anchors need at least 20"),
 )
 def test_what_cannot_be_an_anchor_is_one_line(run: Run, options: tuple[object, ...], code: int, problem: str) -> None:
     Path("one.csv").write_text("prompt,response\nq,x\n")
@@ -494,10 +489,9 @@ def test_dry_run_asks_nothing(run: Run) -> None:
     assert (plan["command"], plan["requests"]) == ("anchors check", {"pairwise": 64})
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "changes"),
-    [
-        ({}, {"reported": {"judge": ["m"]}}, []),  # every reply was stored before
+@each(
+    "before, now, changes",
+    ({}, {"reported": {"judge": ["m"]}}, []),  # every reply was stored before
         ({"reported": {"judge": ["m", "n"]}}, {"reported": {"judge": ["m"]}}, []),
         ({"reported": {"judge": ["m"]}}, {"reported": {"judge": ["n\x1b"]}},
          ["the server named the model m, then n\\x1b"]),
@@ -505,7 +499,6 @@ def test_dry_run_asks_nothing(run: Run) -> None:
          ["it named its configuration a, b, then c"]),
         ({"fingerprints": 3}, {"fingerprints": {"judge": 4}}, []),  # a damaged manifest
         ({"reported": {"generator": ["m"]}}, {"reported": {"generator": ["n"]}}, []),
-    ],
 )  # fmt: skip
 def test_reported_names_differ_only_if_none_is_the_same(
     before: dict[str, Any], now: dict[str, Any], changes: list[str]

@@ -19,6 +19,7 @@ from typing import Any, get_type_hints
 import click
 import pytest
 from command_result import CommandResult
+from loops import each
 
 import distract
 from distract.cli import arguments
@@ -57,10 +58,7 @@ def format_options(options: Mapping[str, Any], singular: Mapping[str, str]) -> l
 SINGULAR = {"attacks": "attack", "protocols": "protocol", "measures": "measure"}
 
 
-@pytest.mark.parametrize(
-    ("name", "kinds"),
-    [("attack", (arguments.AttackOptions, arguments.ScopeOptions)), ("gate", (arguments.GateOptions,))],
-)
+@each("name, kinds", ("attack", (arguments.AttackOptions, arguments.ScopeOptions)), ("gate", (arguments.GateOptions,)))
 def test_arguments_match_the_command_options(name: str, kinds: tuple[type, ...]) -> None:
     hints = {hint for kind in kinds for hint in get_type_hints(kind)}
     command = cli.get_command(click.Context(cli), name)
@@ -180,22 +178,19 @@ def test_interrupted_call_keeps_replies_under_way(run: Command, monkeypatch: pyt
     assert distract.attack(**PLANTED, out="mine").flaw is None
 
 
-@pytest.mark.parametrize(
+@each(
     "error",
-    [
-        distract.UsageError("x"),
-        distract.UnknownName("attack", "x", ["y"]),
-        distract.DataError("x", path="p", line=3),
-        InUseError("folder", "process 3"),
-    ],
-    ids=lambda error: type(error).__name__,
+    distract.UsageError("x"),
+    distract.UnknownName("attack", "x", ["y"]),
+    distract.DataError("x", path="p", line=3),
+    InUseError("folder", "process 3"),
 )
 def test_errors_survive_pickling(error: distract.DistractError) -> None:
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert (type(again), str(again)) == (type(error), str(error))
 
 
-@pytest.mark.parametrize("certify", [False, True])
+@each("certify", False, True)
 def test_gate_returns_the_verdict_of_the_command(run: Command, certify: bool, capsys: Any) -> None:
     result = distract.attack(judge="planted:longer", generator="rules", limit=12, out="mine")
     rates: Any = {"max_flip_rate": 0.1, "certify": certify}
@@ -218,40 +213,38 @@ def test_live_gate_writes_the_same_run(run: Command, capsys: Any) -> None:
     assert distract.Run.read("mine").results == verdict.document()["checks"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"judge": "planted:nope"}, "unknown"),
-        ({"judge": 3}, "judge: expected a name or a function, found 3"),
-        ({"attacks": ["nope"]}, "unknown attack 'nope'; did you mean 'none'?"),
-        ({"attacks": "nope"}, "unknown attack 'nope'"),
-        ({"attacks": [3]}, "attacks: expected names, found 3"),
-        ({"protocols": 3}, "protocols: expected names, found 3"),
-        ({"limit": 0}, "limit 0: expected a number of cases from 1, or 'all'"),
-        ({"limit": True}, "limit True: expected a number of cases"),
-        ({"seed": None}, "seed None: expected a whole number"),
-        ({"temperature": float("nan")}, "temperature nan: expected a number from 0 to 10"),
-        ({"control": "yes"}, "control: expected True or False, found 'yes'"),
-        ({"dtype": 16}, "dtype: expected a text, found 16"),
-        ({"orders": "some"}, "--orders some: expected one of both, given, swapped"),
-        ({"out": 3}, "out: expected a path, found 3"),
-        ({"atacks": []}, "no argument 'atacks'; did you mean 'attacks'?"),
-        ({"data": "nope.jsonl"}, "nope.jsonl: no such file"),
-        ({"data": 3}, "data: expected a name, a path, a data frame, or a list of cases or dicts, found 3"),
-        ({"data": distract.Case("x", ("p",), ())}, "or a list of cases or dicts, found a Case"),
-        ({"out": "a\0"}, "out: a path cannot contain a NUL character"),
-        ({"data": [distract.Case("x", TEXT, ())]}, "cases:1: field 'prompt': expected a tuple of turns"),
-        (
-            {"data": [distract.Case("x", ("p",), (distract.Response("a", TEXT),))]},
-            "cases:1: field 'responses[0].turns': expected a tuple of turns, found a string",
-        ),
-        ({"data": [distract.Case("x", ("p",), (TEXT, TEXT))]}, "cases: a case cannot be written to a file"),
-        ({"data": []}, "cases: holds no cases"),
-        ({"data": ["one"]}, "cases: expected cases, found 'one'"),
-        ({"data": [distract.Case("x", ("p",), ())]}, "cases:1: field 'responses': expected"),
-        ({"data": [distract.Case("x", ("p",), (distract.Response("a", ("\ud800",)),))]}, "cannot be written to a file"),
-        ({"data": distract.load("tweakset"), "responses": ["r.jsonl"]}, "responses and columns need data with a name"),
-    ],
+@each(
+    "options, message",
+    ({"judge": "planted:nope"}, "unknown"),
+    ({"judge": 3}, "judge: expected a name or a function, found 3"),
+    ({"attacks": ["nope"]}, "unknown attack 'nope'; did you mean 'none'?"),
+    ({"attacks": "nope"}, "unknown attack 'nope'"),
+    ({"attacks": [3]}, "attacks: expected names, found 3"),
+    ({"protocols": 3}, "protocols: expected names, found 3"),
+    ({"limit": 0}, "limit 0: expected a number of cases from 1, or 'all'"),
+    ({"limit": True}, "limit True: expected a number of cases"),
+    ({"seed": None}, "seed None: expected a whole number"),
+    ({"temperature": float("nan")}, "temperature nan: expected a number from 0 to 10"),
+    ({"control": "yes"}, "control: expected True or False, found 'yes'"),
+    ({"dtype": 16}, "dtype: expected a text, found 16"),
+    ({"orders": "some"}, "--orders some: expected one of both, given, swapped"),
+    ({"out": 3}, "out: expected a path, found 3"),
+    ({"atacks": []}, "no argument 'atacks'; did you mean 'attacks'?"),
+    ({"data": "nope.jsonl"}, "nope.jsonl: no such file"),
+    ({"data": 3}, "data: expected a name, a path, a data frame, or a list of cases or dicts, found 3"),
+    ({"data": distract.Case("x", ("p",), ())}, "or a list of cases or dicts, found a Case"),
+    ({"out": "a\0"}, "out: a path cannot contain a NUL character"),
+    ({"data": [distract.Case("x", TEXT, ())]}, "cases:1: field 'prompt': expected a tuple of turns"),
+    (
+        {"data": [distract.Case("x", ("p",), (distract.Response("a", TEXT),))]},
+        "cases:1: field 'responses[0].turns': expected a tuple of turns, found a string",
+    ),
+    ({"data": [distract.Case("x", ("p",), (TEXT, TEXT))]}, "cases: a case cannot be written to a file"),
+    ({"data": []}, "cases: holds no cases"),
+    ({"data": ["one"]}, "cases: expected cases, found 'one'"),
+    ({"data": [distract.Case("x", ("p",), ())]}, "cases:1: field 'responses': expected"),
+    ({"data": [distract.Case("x", ("p",), (distract.Response("a", ("\ud800",)),))]}, "cannot be written to a file"),
+    ({"data": distract.load("tweakset"), "responses": ["r.jsonl"]}, "responses and columns need data with a name"),
 )
 def test_wrong_arguments_raise_one_line(run: Command, options: dict[str, Any], message: str, capsys: Any) -> None:
     with pytest.raises(distract.UsageError) as error:
@@ -261,18 +254,16 @@ def test_wrong_arguments_raise_one_line(run: Command, options: dict[str, Any], m
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "no threshold: give"),
-        ({"max_flip_rate": 0.1}, "name a finished run"),
-        ({"max_flip_rate": 10}, "write 0.10 for 10%"),
-        ({"run": "nope", "max_flip_rate": 0.1}, "no such run folder"),
-        ({"run": 3, "max_flip_rate": 0.1}, "run: expected a path, found 3"),
-        ({"run": "mine", "judge": "planted:longer", "max_flip_rate": 0.1}, "not both"),
-        ({"run": "mine", "limit": 3, "max_flip_rate": 0.1}, "limit needs --judge"),
-        ({"max_rise": 0.1}, "--max-rise needs --baseline"),
-    ],
+@each(
+    "options, message",
+    ({}, "no threshold: give"),
+    ({"max_flip_rate": 0.1}, "name a finished run"),
+    ({"max_flip_rate": 10}, "write 0.10 for 10%"),
+    ({"run": "nope", "max_flip_rate": 0.1}, "no such run folder"),
+    ({"run": 3, "max_flip_rate": 0.1}, "run: expected a path, found 3"),
+    ({"run": "mine", "judge": "planted:longer", "max_flip_rate": 0.1}, "not both"),
+    ({"run": "mine", "limit": 3, "max_flip_rate": 0.1}, "limit needs --judge"),
+    ({"max_rise": 0.1}, "--max-rise needs --baseline"),
 )
 def test_wrong_gate_arguments_raise_one_line(run: Command, options: dict[str, Any], message: str) -> None:
     with pytest.raises(distract.UsageError) as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from builders import case, request
+from loops import each
 
 from distract.core.attack import Attack, WritingTask
 from distract.core.errors import PluginError, UsageError
@@ -45,17 +46,15 @@ def audit(one: Case, judge: str = "longer", **changes: object) -> CaseResult:
     return done
 
 
-@pytest.mark.parametrize(
-    ("one", "good"),
-    [
-        (case(preferred="y"), "y"),
-        (case(preferred="tie"), None),
-        (case(), None),
-        (case(responses=[X]), "x"),
-        (replace(case(responses=[Response("x", ("Red, blue",)), Y]), constraints=NO_COMMA), "y"),
-        (replace(case(responses=[Response("x", ("Red, blue",))]), constraints=NO_COMMA), None),
-        (replace(case(responses=[X, replace(Y, severity=1)])), "x"),
-    ],
+@each(
+    "one, good",
+    (case(preferred="y"), "y"),
+    (case(preferred="tie"), None),
+    (case(), None),
+    (case(responses=[X]), "x"),
+    (replace(case(responses=[Response("x", ("Red, blue",)), Y]), constraints=NO_COMMA), "y"),
+    (replace(case(responses=[Response("x", ("Red, blue",))]), constraints=NO_COMMA), None),
+    (replace(case(responses=[X, replace(Y, severity=1)])), "x"),
 )
 def test_good_response_is_selected(one: Case, good: str | None) -> None:
     response = good_response(one)
@@ -263,13 +262,11 @@ def test_one_turn_of_several_is_made_worse() -> None:
     assert sum(a != b for a, b in zip(turns, rewrite.response.turns, strict=True)) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "one",
-    [
-        case(preferred="x"),
-        replace(TITLED, responses=(Response("x", ("Red, blue",)),)),
-        replace(TITLED, responses=(Response("x", ("Red",)), Response("y", ("blue",))), preferred="x"),
-    ],
+    case(preferred="x"),
+    replace(TITLED, responses=(Response("x", ("Red, blue",)),)),
+    replace(TITLED, responses=(Response("x", ("Red",)), Response("y", ("blue",))), preferred="x"),
 )
 def test_good_response_must_meet_all_constraints(one: Case) -> None:
     excluded = {r.excluded for r in audit_degraded(one, SEVERITY[1]).rows}
@@ -296,14 +293,12 @@ def refuse(*arguments: object) -> str:
     raise RuntimeError("no such style")
 
 
-@pytest.mark.parametrize(
-    ("attack", "message"),
-    [
-        (Attack("own", "", refuse, marker=len), "RuntimeError: no such style"),
-        (Attack("own", "", lambda turn, constraints, seed: None, marker=len), "rewrite returned NoneType"),  # type: ignore[arg-type, return-value]
-        (Attack("own", "", lambda turn: turn, marker=len), "TypeError"),  # type: ignore[arg-type, misc]
-        (Attack("own", "", lambda turn, constraints, seed: turn + "!", marker=refuse), "RuntimeError"),  # type: ignore[arg-type]
-    ],
+@each(
+    "attack, message",
+    (Attack("own", "", refuse, marker=len), "RuntimeError: no such style"),
+    (Attack("own", "", lambda turn, constraints, seed: None, marker=len), "rewrite returned NoneType"),  # type: ignore[arg-type, return-value]
+    (Attack("own", "", lambda turn: turn, marker=len), "TypeError"),  # type: ignore[arg-type, misc]
+    (Attack("own", "", lambda turn, constraints, seed: turn + "!", marker=refuse), "RuntimeError"),  # type: ignore[arg-type]
 )
 def test_failing_attack_is_named_with_the_case(attack: Attack, message: str) -> None:
     with pytest.raises(PluginError, match=r"attack 'own' failed on case 'c1': ") as error:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -158,17 +159,15 @@ def test_counts_match_the_matches() -> None:
     assert board == {"x": (3, 1, 1, 1), "y": (3, 2, 1, 0), "z": (2, 0, 1, 1)}
 
 
-@pytest.mark.parametrize(
-    ("ratings", "unit", "expected"),
-    [
-        ([1.0, 3.0, 2.0], "points", [3, 1, 2]),
-        ([1000.0, 1000.0 + 9e-7, 999.0], "points", [1, 1, 3]),
-        ([1000.0, 1000.0 + 2e-6, 999.0], "points", [2, 1, 3]),
-        ([0.5, 0.5 + 9e-7], "share", [2, 1]),
-        ([0.0, 0.0, 0.0], "share", [1, 1, 1]),
-        ([5.0], "points", [1]),
-        ([[1.0, 2.0], [2.0, 1.0]], "points", [[2, 1], [1, 2]]),
-    ],
+@each(
+    "ratings, unit, expected",
+    ([1.0, 3.0, 2.0], "points", [3, 1, 2]),
+    ([1000.0, 1000.0 + 9e-7, 999.0], "points", [1, 1, 3]),
+    ([1000.0, 1000.0 + 2e-6, 999.0], "points", [2, 1, 3]),
+    ([0.5, 0.5 + 9e-7], "share", [2, 1]),
+    ([0.0, 0.0, 0.0], "share", [1, 1, 1]),
+    ([5.0], "points", [1]),
+    ([[1.0, 2.0], [2.0, 1.0]], "points", [[2, 1], [1, 2]]),
 )
 def test_ranks_follow_ratings(ratings: list[Any], unit: str, expected: list[Any]) -> None:
     assert ranks(np.array(ratings), unit).tolist() == expected
@@ -203,9 +202,9 @@ HARD: dict[str, tuple[list[Row], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", HARD)
-@pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("system", [POINTS, CLOSED, *ratings.systems().values()], ids=lambda system: system.name)
+@each("name", *HARD)
+@each("known", True, False)
+@each("system", POINTS, CLOSED, *ratings.systems().values())
 def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) -> None:
     rows, message = HARD[name]
     played = matches(rows, known)
@@ -283,9 +282,7 @@ def test_prompts_always_have_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert draws.weights.shape == (5, 12)
 
 
-@pytest.mark.parametrize(
-    ("rows", "known"), [(sample_rows(prompts=5), True), (sample_rows(), False)], ids=["other prompts", "no prompts"]
-)
+@each("rows, known", (sample_rows(prompts=5), True), (sample_rows(), False))
 def test_draws_of_other_prompts_are_refused(rows: list[Row], known: bool) -> None:
     with pytest.raises(
         UsageError, match=r"the draws are of 12 prompts, the matches have (5|none); draw again for them"
@@ -344,7 +341,7 @@ def test_wrong_system_choice_is_explained(spec: str, message: str) -> None:
     assert isinstance(raised.value, UnknownName) == (spec == "point")
 
 
-@pytest.mark.parametrize("name", ratings.systems())
+@each("name", *ratings.systems())
 def test_every_default_parses_on_the_command_line(name: str) -> None:
     system = ratings.get_system(name)
     parameters = {key: value for key, value in system.parameters.items() if value is not None}
@@ -354,18 +351,16 @@ def test_every_default_parses_on_the_command_line(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ("x>y y>x", ""),
-        ("x=y y=z", ""),
-        ("x>y y>z z>x", ""),
-        ("x>y", "{x}, {y}"),
-        ("x>y y>z", "{x}, {y}, {z}"),
-        ("b>a c>b a=c d>a", "{d}, {a, b, c}"),
-        ("a>z a=b b>y y>z z>y", "{a, b}, {y, z}"),
-        ("w>x w>y x>z y>z", "{w}, {x}, {y}, {z}"),
-    ],
+@each(
+    "rows, expected",
+    ("x>y y>x", ""),
+    ("x=y y=z", ""),
+    ("x>y y>z z>x", ""),
+    ("x>y", "{x}, {y}"),
+    ("x>y y>z", "{x}, {y}, {z}"),
+    ("b>a c>b a=c d>a", "{d}, {a, b, c}"),
+    ("a>z a=b b>y y>z z>y", "{a, b}, {y, z}"),
+    ("w>x w>y x>z y>z", "{w}, {x}, {y}, {z}"),
 )
 def test_groups_run_from_top_to_bottom(rows: str, expected: str) -> None:
     played = graph(rows)
@@ -413,20 +408,18 @@ def test_groups_follow_reachability(played: list[tuple[str, str, str]]) -> None:
     assert (groups.notes(table) == ()) == strong
 
 
-@pytest.mark.parametrize(
+@each(
     "rated",
-    [
-        lambda played: 1 / 0,
-        lambda played: sys.exit(0),
-        lambda played: None,
-        lambda played: replace(rate(played), rating=np.full(len(played.models), np.nan)),
-        lambda played: replace(rate(played), rating=np.zeros(len(played.models) + 1)),
-        lambda played: replace(rate(played), covariance=np.full((2, 2), np.nan)),
-        lambda played: replace(rate(played), covariance=np.zeros(2)),
-        lambda played: replace(rate(played), sigma=np.array([np.inf, 0.0])),
-        lambda played: replace(rate(played), extra={"length": np.nan}),
-        lambda played: replace(rate(played), notes=(3,)),  # type: ignore[arg-type]
-    ],
+    lambda played: 1 / 0,
+    lambda played: sys.exit(0),
+    lambda played: None,
+    lambda played: replace(rate(played), rating=np.full(len(played.models), np.nan)),
+    lambda played: replace(rate(played), rating=np.zeros(len(played.models) + 1)),
+    lambda played: replace(rate(played), covariance=np.full((2, 2), np.nan)),
+    lambda played: replace(rate(played), covariance=np.zeros(2)),
+    lambda played: replace(rate(played), sigma=np.array([np.inf, 0.0])),
+    lambda played: replace(rate(played), extra={"length": np.nan}),
+    lambda played: replace(rate(played), notes=(3,)),  # type: ignore[arg-type]
 )
 def test_errors_of_a_foreign_rating_system_are_reported(rated: Any) -> None:
     system = RatingSystem("theirs", "", rated, redraw)
@@ -434,12 +427,10 @@ def test_errors_of_a_foreign_rating_system_are_reported(rated: Any) -> None:
         build_board(matches([("x", "y", "a", "p")]), system)
 
 
-@pytest.mark.parametrize(
+@each(
     "redrawn",
-    [
-        *(lambda *_: 1 / 0, lambda *_: sys.exit(0), lambda *_: None, lambda *_: np.ones(7)),
-        *(lambda *_: np.ones(2), lambda *_: 1.0, lambda matches, draws: np.full((draws.count, 2), np.inf)),
-    ],
+    *(lambda *_: 1 / 0, lambda *_: sys.exit(0), lambda *_: None, lambda *_: np.ones(7)),
+    *(lambda *_: np.ones(2), lambda *_: 1.0, lambda matches, draws: np.full((draws.count, 2), np.inf)),
 )
 def test_redraw_errors_of_a_foreign_rating_system_are_reported(redrawn: Any) -> None:
     system = RatingSystem("theirs", "", rate, redrawn)

@@ -17,6 +17,7 @@ from distract.leaderboards import logistic
 from distract.leaderboards.bradley_terry import rate_bradley_terry, redraw
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from scipy import optimize, special
 
 from distract.core.errors import UnknownName, UsageError
@@ -198,7 +199,7 @@ def test_evalica_and_choix_agree_on_connected_models() -> None:
     )
 
 
-@pytest.mark.parametrize("clustered", [True, False])
+@each("clustered", True, False)
 def test_statsmodels_has_the_same_sandwich(clustered: bool) -> None:
     rows = random_rows(5, 300, 25)
     matches = matches_of(rows)
@@ -281,7 +282,7 @@ def test_undefeated_model_has_a_wide_interval() -> None:
     assert 3 * errors["m0"] < errors["best"] < 1000
 
 
-@pytest.mark.parametrize(("models", "count", "prompts"), [(6, 1689, 113), (30, 200, 40), (8, 3000, 10)])
+@each("models, count, prompts", (6, 1689, 113), (30, 200, 40), (8, 3000, 10))
 def test_draws_are_at_their_maximum(models: int, count: int, prompts: int) -> None:
     rows = random_rows(models, count, prompts, spread=400)
     matches = matches_of(rows)
@@ -305,7 +306,7 @@ def test_draws_are_at_their_maximum(models: int, count: int, prompts: int) -> No
         assert np.abs(step).max() * LOGIT < 1e-6
 
 
-@pytest.mark.parametrize("table", [True, False])
+@each("table", True, False)
 def test_draws_vary_as_the_sandwich_predicts(table: bool) -> None:
     matches = matches_of(random_rows(6, 1689, 113), clustered=table)
     ratings = rate_bradley_terry(matches)
@@ -364,18 +365,16 @@ def test_tiny_chances_are_exact() -> None:
     assert q == pytest.approx(special.expit(np.maximum(-odds, -700)), rel=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"prior": 0.0}, "prior is 0.0; expected a standard deviation of 0.0174 to 3.47e+04 points"),
-        ({"prior": math.nan}, "prior is nan; expected"),
-        ({"prior": "wide"}, "prior is 'wide'; expected"),
-        ({"scale": 0.0}, "scale is 0.0; expected points above 0"),
-        ({"scale": math.inf}, "scale is inf; expected"),
-        ({"base": 1.0}, "base is 1.0; expected a number above 1"),
-        ({"anchor_rating": math.inf}, "anchor_rating is inf; expected points"),
-        ({"interval": "wald"}, "interval is 'wald'; expected sandwich or bootstrap"),
-    ],
+@each(
+    "parameters, message",
+    ({"prior": 0.0}, "prior is 0.0; expected a standard deviation of 0.0174 to 3.47e+04 points"),
+    ({"prior": math.nan}, "prior is nan; expected"),
+    ({"prior": "wide"}, "prior is 'wide'; expected"),
+    ({"scale": 0.0}, "scale is 0.0; expected points above 0"),
+    ({"scale": math.inf}, "scale is inf; expected"),
+    ({"base": 1.0}, "base is 1.0; expected a number above 1"),
+    ({"anchor_rating": math.inf}, "anchor_rating is inf; expected points"),
+    ({"interval": "wald"}, "interval is 'wald'; expected sandwich or bootstrap"),
 )
 def test_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
     matches = matches_of([("a", "b", "a", "p")])

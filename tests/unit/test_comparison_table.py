@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from builders import write_several
 from command_result import CommandResult
+from loops import each
 
 from distract.core import runs
 from distract.studies.attack.comparison_table import COLUMNS, list_comparisons
@@ -88,7 +89,7 @@ def test_csv_and_parquet_hold_the_same_table(run: Run, records: list[dict[str, A
     assert [{name: "" if value is None else str(value) for name, value in one.items()} for one in records] == rows
 
 
-@pytest.mark.parametrize("command", ["consistency", "leaderboard", "meta"])
+@each("command", "consistency", "leaderboard", "meta")
 def test_other_studies_have_a_table_too(run: Run, command: str) -> None:
     judge = (command, "--judge", "planted:bold=0.7", "--limit", "4", "--out", "r")
     data = () if command == "meta" else ("--data", write_several())

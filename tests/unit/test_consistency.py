@@ -16,6 +16,7 @@ import pytest
 from builders import case, drive, finish, scored, set_up, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from rich.console import Console
 
 from distract.cli import main
@@ -123,7 +124,7 @@ def judge_cases(
 # Draws.
 
 
-@pytest.mark.parametrize(("n", "sets", "three", "four"), [(3, 4, 1, 0), (4, 2, 2, 2), (4, 20, 4, 12), (6, 4, 4, 4)])
+@each("n, sets, three, four", (3, 4, 1, 0), (4, 2, 2, 2), (4, 20, 4, 12), (6, 4, 4, 4))
 def test_requested_numbers_of_triples_and_quadruples_are_drawn(n: int, sets: int, three: int, four: int) -> None:
     one = make_case(authors="uvwxyz"[:n])
     assert (len(draw_triples(one, sets, 0)), len(draw_quadruples(one, sets, 0))) == (three, four)
@@ -393,7 +394,7 @@ class Breaking:
             yield from self._inner.reply(requests, frozenset({index}))
 
 
-@pytest.mark.parametrize("after", [1, 30, 60])
+@each("after", 1, 30, 60)
 def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
     cases, tally = [make_case(), make_case("c2", "abcde", "Another.")], Tally()
     run(ready(tmp_path, make_planted("random"), cases, out="whole"), Tally(), tmp_path / "s1")
@@ -432,29 +433,27 @@ def test_possible_self_judging_is_noted(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("cases", "more", "message"),
-    [
-        ([make_case(authors="xy")], {}, "no case can be judged (fewer than three responses by different authors)"),
-        ([make_case()], {"sets": 0}, "--sets 0: expected a number of triples and quadruples from 1"),
-        ([make_case()], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
-        (
-            [make_case()],
-            {"names": ["quadruple"]},
-            "quadruple shows 4 responses; name a protocol that shows two or three",
-        ),
-        (
-            [make_case()],
-            {"names": ["strong-reference"]},
-            "strong-reference fits none of the cases (no reference in the data)",
-        ),
-        ([make_case()], {"names": ["pairwse"]}, "unknown protocol 'pairwse'; did you mean 'pairwise'?"),
-        (
-            [make_case(authors="xyz")],
-            {"names": ["triadic"]},
-            "triadic fits none of the cases (fewer than four responses",
-        ),
-    ],
+@each(
+    "cases, more, message",
+    ([make_case(authors="xy")], {}, "no case can be judged (fewer than three responses by different authors)"),
+    ([make_case()], {"sets": 0}, "--sets 0: expected a number of triples and quadruples from 1"),
+    ([make_case()], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
+    (
+        [make_case()],
+        {"names": ["quadruple"]},
+        "quadruple shows 4 responses; name a protocol that shows two or three",
+    ),
+    (
+        [make_case()],
+        {"names": ["strong-reference"]},
+        "strong-reference fits none of the cases (no reference in the data)",
+    ),
+    ([make_case()], {"names": ["pairwse"]}, "unknown protocol 'pairwse'; did you mean 'pairwise'?"),
+    (
+        [make_case(authors="xyz")],
+        {"names": ["triadic"]},
+        "triadic fits none of the cases (fewer than four responses",
+    ),
 )
 def test_impossible_study_is_one_clear_line(
     tmp_path: Path, cases: list[Case], more: dict[str, Any], message: str

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.records import Case, Response
@@ -48,10 +49,9 @@ def responses(*entries: Any) -> str:
 X = {"author": "x", "text": "t"}
 
 
-@pytest.mark.parametrize(
-    ("content", "line", "problem"),
-    [
-        ("", None, "is empty"),
+@each(
+    "content, line, problem",
+    ("", None, "is empty"),
         (" \n\n", None, "is empty"),
         (with_() + '{"id": "c2", "prompt": "What', 2, "not valid JSON"),
         (with_() + '{"id": "c2", "prompt": "What', 2, "truncated"),
@@ -112,7 +112,6 @@ X = {"author": "x", "text": "t"}
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 3}]', None, "column \'label\' holds 3, which may"),
         ('[{"input": "q", "output_1": "a", "output_2": null, "label": 2}]', 1, "field 'output_2': expected text"),
         ('[{"input": "q", "output_1": NaN, "output_2": "b", "label": 2}]', 1, "expected text, found null"),
-    ],
 )  # fmt: skip
 def test_wrong_content_is_located_in_one_line(tmp_path: Path, content: str, line: int | None, problem: str) -> None:
     path = tmp_path / "c.jsonl"
@@ -241,7 +240,7 @@ def test_written_record_omits_defaults() -> None:
         assert json.loads(native.format_line(case)) == json.loads(line)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@each("name", *BUILT_IN)
 def test_built_in_sets_load(name: str) -> None:
     data = load(name)
     assert len(data.cases) >= 12

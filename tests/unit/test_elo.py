@@ -12,6 +12,7 @@ import pytest
 from distract.leaderboards.shuffles import Orders, combine_orders, weights
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import UsageError
 from distract.stats import ratings
@@ -65,7 +66,7 @@ def replay_matches(played: list[Match], places: list[int], times: list[int]) -> 
     return [played[place] for place in places for _ in range(times[place])]
 
 
-@pytest.mark.parametrize("k", [4.0, 16.0, 32.0])
+@each("k", 4.0, 16.0, 32.0)
 def test_single_pass_agrees_with_evalica(k: float) -> None:
     played = simulate_matches(8, 3000)
     winners = {"a": evalica.Winner.X, "b": evalica.Winner.Y, "tie": evalica.Winner.Draw}
@@ -101,7 +102,7 @@ def test_ties_alone_give_equal_ratings() -> None:
     assert set(elo.rate(table([(a, b, "tie") for a, b in permutations(NAMES, 2)] * 9)).rating) == {1000.0}
 
 
-@pytest.mark.parametrize("order", ["shuffled", "file"])
+@each("order", "shuffled", "file")
 def test_only_the_end_of_a_long_order_is_played(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     matches = table(simulate_matches(4, 30_000))
     lengths: list[int] = []
@@ -177,7 +178,7 @@ def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]],
         assert rating == pytest.approx(np.mean(ends, axis=0), abs=1e-6)
 
 
-@pytest.mark.parametrize("options", [{}, {"order": "file"}, {"k": 32.0}])
+@each("options", {}, {"order": "file"}, {"k": 32.0})
 def test_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> None:
     played = simulate_matches(4, 3000)
     matches = table(played, [f"p{at // 6}" for at in range(3000)])
@@ -228,18 +229,16 @@ def test_few_orders_spread_like_all() -> None:
     assert alone == pytest.approx((state[:, :, 1:] - state[:, :, :1]).mean(axis=1).T)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"k": 0.0}, "k: expected a number above 0, found 0.0"),
-        ({"k": float("nan")}, "k: expected a number above 0, found nan"),
-        ({"base": 1.0}, "base: expected a number above 1, found 1.0"),
-        ({"scale": -1.0}, "scale: expected a number above 0, found -1.0"),
-        ({"initial": float("inf")}, "initial: expected a number, found inf"),
-        ({"shuffles": 0}, "shuffles: expected a whole number, 1 to 10,000, found 0"),
-        ({"order": "random"}, "order: expected shuffled or file, found 'random'"),
-        ({"seed": -1}, "seed: expected a whole number, 0 or more, found -1"),
-    ],
+@each(
+    "parameters, message",
+    ({"k": 0.0}, "k: expected a number above 0, found 0.0"),
+    ({"k": float("nan")}, "k: expected a number above 0, found nan"),
+    ({"base": 1.0}, "base: expected a number above 1, found 1.0"),
+    ({"scale": -1.0}, "scale: expected a number above 0, found -1.0"),
+    ({"initial": float("inf")}, "initial: expected a number, found inf"),
+    ({"shuffles": 0}, "shuffles: expected a whole number, 1 to 10,000, found 0"),
+    ({"order": "random"}, "order: expected shuffled or file, found 'random'"),
+    ({"seed": -1}, "seed: expected a whole number, 0 or more, found -1"),
 )
 def test_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
     matches = table([("x", "y", "a")])

@@ -11,6 +11,7 @@ from builders import finish, set_up
 from headline_rows import RULES, decide, draw_rows, measure_lead, pick
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loops import each
 from rich.console import Console
 from test_attack_headline import OTHER, Run
 
@@ -90,15 +91,18 @@ def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tupl
     }
 
 
-@pytest.mark.parametrize(
-    ("attack", "base", "is_expected"),
-    [("placebo", "pairwise", True), ("none", "pairwise", False), ("f", "absolute", False), (None, None, False)],
+@each(
+    "attack, base, is_expected",
+    ("placebo", "pairwise", True),
+    ("none", "pairwise", False),
+    ("f", "absolute", False),
+    (None, None, False),
 )
 def test_only_another_attack_is_an_excess(attack: str | None, base: str | None, is_expected: bool) -> None:
     assert is_excess(Figure("flip_rate", "pairwise", None, "f", against=base, against_attack=attack)) == is_expected
 
 
-@pytest.mark.parametrize(("judge", "who"), [("bold", "assertiveness is"), ("fair", "no attack is")])
+@each("judge, who", ("bold", "assertiveness is"), ("fair", "no attack is"))
 def test_report_names_what_is_stronger_than_its_control(tmp_path: Path, judge: str, who: str) -> None:
     selected = session.select(attacks=("assertiveness", "prolixity"), limit=24, control=True)
     job = session.prepare(selected, set_up(judge, make_planted(judge), tmp_path / "r", ("pairwise", "absolute")))

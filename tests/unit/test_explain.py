@@ -16,6 +16,7 @@ from builders import small
 from command_result import CommandResult, fits
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from rich.console import Console
 
 from distract.core.errors import UsageError
@@ -132,23 +133,21 @@ def test_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
     assert (report.code, "warning: the run is unfinished" in report.err) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("nope",), "case 'nope': r has no such case; verdicts flipped on flips"),
-        (("tied",), "case 'tied': no verdict of this case flipped; verdicts flipped on flips"),
-        (("x\x1b[31m\ny",), r"case 'x\x1b[31m\ny': r has no such case"),
-        (("flips", "--attack", "assertive"), "unknown attack 'assertive'; did you mean 'assertiveness'"),
-        (("flips", "--protocol", "absolute"), "unknown protocol 'absolute' (known: pairwise); the run has no other"),
-        (("flips", "--data", "none.jsonl"), "none.jsonl: no such file"),
-        (("flips", "--data", "other.jsonl"), "other.jsonl: differs from the data of r (other checksum)"),
-        (("flips", "--responses", "d.jsonl"), "--responses needs --data"),
-        (
-            ("flips", "--dtype", "bfloat16"),
-            "--dtype is for models on Ray workers or a reward model or transformers or vLLM",
-        ),
-        (("flips", "--store", "d.jsonl"), "d.jsonl"),
-    ],
+@each(
+    "arguments, message",
+    (("nope",), "case 'nope': r has no such case; verdicts flipped on flips"),
+    (("tied",), "case 'tied': no verdict of this case flipped; verdicts flipped on flips"),
+    (("x\x1b[31m\ny",), r"case 'x\x1b[31m\ny': r has no such case"),
+    (("flips", "--attack", "assertive"), "unknown attack 'assertive'; did you mean 'assertiveness'"),
+    (("flips", "--protocol", "absolute"), "unknown protocol 'absolute' (known: pairwise); the run has no other"),
+    (("flips", "--data", "none.jsonl"), "none.jsonl: no such file"),
+    (("flips", "--data", "other.jsonl"), "other.jsonl: differs from the data of r (other checksum)"),
+    (("flips", "--responses", "d.jsonl"), "--responses needs --data"),
+    (
+        ("flips", "--dtype", "bfloat16"),
+        "--dtype is for models on Ray workers or a reward model or transformers or vLLM",
+    ),
+    (("flips", "--store", "d.jsonl"), "d.jsonl"),
 )
 def test_inexplicable_run_is_one_line_and_exit_2(run: Run, arguments: tuple[str, ...], message: str) -> None:
     write_run(run)
@@ -199,20 +198,18 @@ def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
     assert (report.code, "enough" in report.out) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            lambda r: r["parameters"]["identity"].update(dtype="bfloat16"),
-            "dtype was bfloat16, is now none; set it with",
-        ),
-        (lambda r: r["parameters"]["identity"].update(model="m"), "model was m, is now planted:bold; its results"),
-        (lambda r: r["parameters"].pop("identity"), "r: does not record which model it asked; run it again"),
-        (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not record how the judge was asked"),
-        (lambda r: r["parameters"].pop("manner"), "run.json: does not record how the judge was asked"),
-        (lambda r: r["parameters"].update(judge="planted:bolt"), "unknown judge 'planted:bolt'"),
-        (lambda r: r.update(source={"data": 3}), "run.json: does not record where the data are; name them with --data"),
-    ],
+@each(
+    "change, message",
+    (
+        lambda r: r["parameters"]["identity"].update(dtype="bfloat16"),
+        "dtype was bfloat16, is now none; set it with",
+    ),
+    (lambda r: r["parameters"]["identity"].update(model="m"), "model was m, is now planted:bold; its results"),
+    (lambda r: r["parameters"].pop("identity"), "r: does not record which model it asked; run it again"),
+    (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not record how the judge was asked"),
+    (lambda r: r["parameters"].pop("manner"), "run.json: does not record how the judge was asked"),
+    (lambda r: r["parameters"].update(judge="planted:bolt"), "unknown judge 'planted:bolt'"),
+    (lambda r: r.update(source={"data": 3}), "run.json: does not record where the data are; name them with --data"),
 )
 def test_different_judge_is_refused(run: Run, change: Callable[[dict[str, Any]], object], message: str) -> None:
     write_run(run)
@@ -248,18 +245,16 @@ def render(turns: tuple[str, ...], edits: tuple[Edit, ...]) -> str:
     return "\n".join(f"{one.label}\n{one}".strip("\n") for one in mark_edits(turns, edits))
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "marked"),
-    [
-        ("It might be so.", "It must be so.", "It [-might-]{+must+} be so."),
-        ("It might be so.", "It is so.", "It [-might be-]{+is+} so."),
-        ("It is so.", "It is very so.", "It is {+very+} so."),
-        ("It is very so.", "It is so.", "It is [-very-] so."),
-        ("a b", "a\nb", "a[-·-]{+↵+}b"),
-        ("", "new", "{+new+}"),
-        ("old", "", "[-old-]"),
-        ("a \x1b[31mb", "a \x1b[32mb", None),
-    ],
+@each(
+    "before, after, marked",
+    ("It might be so.", "It must be so.", "It [-might-]{+must+} be so."),
+    ("It might be so.", "It is so.", "It [-might be-]{+is+} so."),
+    ("It is so.", "It is very so.", "It is {+very+} so."),
+    ("It is very so.", "It is so.", "It is [-very-] so."),
+    ("a b", "a\nb", "a[-·-]{+↵+}b"),
+    ("", "new", "{+new+}"),
+    ("old", "", "[-old-]"),
+    ("a \x1b[31mb", "a \x1b[32mb", None),
 )
 def test_edits_are_marked_as_a_reader_expects(before: str, after: str, marked: str | None) -> None:
     text = render((before,), find_edits((before,), (after,)))
@@ -315,17 +310,15 @@ def test_marked_text_is_printable_and_holds_both_texts(pairs: list[tuple[str, st
     assert not {"\x1b", "\u202e"} & {*render(before, edits)}
 
 
-@pytest.mark.parametrize(
-    ("one", "message"),
-    [
-        (small("It might be.", "It must be."), '1 of 1 edit is enough: "might" → "must"'),
-        (small("It might be, maybe.", "It is."), "edits are enough: "),
-        (small("It might be.", "It must be.", minimal=False), "1 of 1 edit is enough (fewer might do): "),
-        (
-            small("It might be.", "It must be.", minimal=False, invalid=2),
-            "1 of 1 edit is enough (fewer might do; no valid verdict in 2 of 3 comparisons): ",
-        ),
-    ],
+@each(
+    "one, message",
+    (small("It might be.", "It must be."), '1 of 1 edit is enough: "might" → "must"'),
+    (small("It might be, maybe.", "It is."), "edits are enough: "),
+    (small("It might be.", "It must be.", minimal=False), "1 of 1 edit is enough (fewer might do): "),
+    (
+        small("It might be.", "It must be.", minimal=False, invalid=2),
+        "1 of 1 edit is enough (fewer might do; no valid verdict in 2 of 3 comparisons): ",
+    ),
 )
 def test_smallest_change_is_described_in_words(one: MinimalFlip, message: str) -> None:
     assert message in describe_smallest(one)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from builders import case, row, verdict
 from command_result import CommandResult
+from loops import each
 
 from distract.cli import gate_outputs
 from distract.core import files
@@ -40,10 +41,10 @@ WRITERS: dict[str, tuple[Callable[[Path], None], str]] = {
     "--junit": (lambda path: decide(path, None), "<testsuites"),
     "--summary": (lambda path: decide(None, path), "distract"),
 }
-each = pytest.mark.parametrize(("write", "holds"), WRITERS.values(), ids=WRITERS)
+each_writer = each("write, holds", *WRITERS.values())
 
 
-@each
+@each_writer
 def test_link_stays_and_its_target_is_written(tmp_path: Path, write: Callable[[Path], None], holds: str) -> None:
     (tmp_path / "far").mkdir()
     target, link, chain = tmp_path / "far" / "target", tmp_path / "link", tmp_path / "chain"
@@ -59,7 +60,7 @@ def test_link_stays_and_its_target_is_written(tmp_path: Path, write: Callable[[P
     assert sorted(file.name for file in tmp_path.rglob("*")) == ["chain", "far", "link", "target"]
 
 
-@each
+@each_writer
 def test_file_keeps_its_mode_and_is_replaced_atomically(
     tmp_path: Path, write: Callable[[Path], None], holds: str
 ) -> None:
@@ -74,8 +75,8 @@ def test_file_keeps_its_mode_and_is_replaced_atomically(
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
 
 
-@each
-@pytest.mark.parametrize("name", ["s.sqlite", "s.sqlite-wal", "s.sqlite.lock", "run/rows.jsonl", "run/run.json"])
+@each_writer
+@each("name", "s.sqlite", "s.sqlite-wal", "s.sqlite.lock", "run/rows.jsonl", "run/run.json")
 def test_own_files_of_distract_are_not_replaced(
     tmp_path: Path, write: Callable[[Path], None], holds: str, name: str
 ) -> None:
@@ -88,7 +89,7 @@ def test_own_files_of_distract_are_not_replaced(
         assert path.read_bytes() == content
 
 
-@each
+@each_writer
 def test_pipe_receives_the_whole_text_once(tmp_path: Path, write: Callable[[Path], None], holds: str) -> None:
     path, read = tmp_path / "pipe", list[str]()
     os.mkfifo(path)
@@ -102,7 +103,7 @@ def test_pipe_receives_the_whole_text_once(tmp_path: Path, write: Callable[[Path
     assert [one.name for one in tmp_path.iterdir()] == ["pipe"]
 
 
-@each
+@each_writer
 def test_unread_pipe_is_one_line_when_written(tmp_path: Path, write: Callable[[Path], None], holds: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     files.check_writable(tmp_path / "pipe", "--out")
@@ -110,8 +111,8 @@ def test_unread_pipe_is_one_line_when_written(tmp_path: Path, write: Callable[[P
         write(tmp_path / "pipe")
 
 
-@each
-@pytest.mark.parametrize("place", ["folder", "a/b", "circle"])
+@each_writer
+@each("place", "folder", "a/b", "circle")
 def test_impossible_file_is_one_line(tmp_path: Path, write: Callable[[Path], None], holds: str, place: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "a").write_text("a file")
@@ -163,7 +164,7 @@ def test_job_summary_is_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "why" in (tmp_path / "summary").read_text()
 
 
-@pytest.mark.parametrize("command", [("rewrite", "--attack", "sycophancy")])
+@each("command", ("rewrite", "--attack", "sycophancy"))
 def test_command_reports_unusable_pipe_or_folder_in_one_line(
     run: Callable[..., CommandResult], tmp_path: Path, command: tuple[str, ...]
 ) -> None:
@@ -196,8 +197,8 @@ def foreign(path: Path, kind: str, victim: Path) -> None:
             path.mkdir()
 
 
-@pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder"])
-@pytest.mark.parametrize("name", OURS)
+@each("kind", "link", "hard link", "pipe", "folder")
+@each("name", *OURS)
 def test_run_never_writes_through_foreign_links(
     run: Callable[..., CommandResult], tmp_path: Path, kind: str, name: str
 ) -> None:
@@ -214,8 +215,8 @@ def test_run_never_writes_through_foreign_links(
     assert victim.read_text() == before
 
 
-@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-@pytest.mark.parametrize("name", OURS[:3] + OURS[4:])
+@each("kind", "link", "pipe", "folder")
+@each("name", *(OURS[:3] + OURS[4:]))
 def test_run_is_never_read_through_foreign_links(
     run: Callable[..., CommandResult], tmp_path: Path, kind: str, name: str
 ) -> None:
@@ -239,8 +240,8 @@ def test_linked_folder_and_hard_linked_copy_can_be_read(run: Callable[..., Comma
     assert load(tmp_path / "copy").flaw is None
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "rewrites.jsonl", "texts.jsonl", "run.json"])
-@pytest.mark.parametrize("what", ["deleted", "changed", "replaced"])
+@each("name", "rows.jsonl", "rewrites.jsonl", "texts.jsonl", "run.json")
+@each("what", "deleted", "changed", "replaced")
 def test_file_changed_during_the_run_is_noticed(tmp_path: Path, name: str, what: str) -> None:
     with Recorder(tmp_path / "r", {"judge": "j"}) as recorder:
         recorder.add([row("c1", [verdict("a")])], [])
@@ -254,7 +255,7 @@ def test_file_changed_during_the_run_is_noticed(tmp_path: Path, name: str, what:
     assert not (tmp_path / "r" / "manifest.json").exists()
 
 
-@pytest.mark.parametrize("out", ["d.jsonl", "./d.jsonl", "link"])
+@each("out", "d.jsonl", "./d.jsonl", "link")
 def test_rewrites_never_replace_their_source_data(
     run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from command_result import CommandResult
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 import distract
 from distract.core.printable import clean_text
@@ -187,7 +188,7 @@ def test_other_outcomes_are_shown_when_asked_for(run: Run) -> None:
     assert (wrong.code, wrong.err.count("\n")) == (2, 1)
 
 
-@pytest.mark.parametrize("outcome", ["flip", "softened", "counter-flip"])
+@each("outcome", "flip", "softened", "counter-flip")
 def test_sentences_name_the_winner_of_each_outcome(outcome: FlipOutcome) -> None:
     pairs = {
         "flip": ((0.2, 0.7), (0.8, 0.1)),

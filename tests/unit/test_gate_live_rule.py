@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from builders import row, scored, verdict
+from loops import each
 
 from distract.core import registry
 from distract.core.errors import UsageError
@@ -227,31 +228,29 @@ def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came
     return pair("c", "p", outcomes)
 
 
-@pytest.mark.parametrize(
-    ("rows", "low", "high", "n"),
-    [
-        (noise_rows(null=False), 1.0, 1.0, 1),
-        (noise_rows(null=True), 0.5, 0.5, 1),
-        (noise_rows(null=True, flip=False), 0.0, 0.0, 1),
-        (noise_rows(null=False, flip=False), 0.5, 0.5, 1),
-        # If the control leaves the text unchanged, a second sample measures the noise.
-        (noise_rows(null="unchanged", again=True), 0.5, 0.5, 1),
-        (noise_rows(null="unchanged", again=True, flip=False), 0.0, 0.0, 1),
-        (noise_rows(again=False), 1.0, 1.0, 1),
-        (noise_rows(null=True, again=False), 0.5, 0.5, 1),
-        (noise_rows(null=False, again=True), 1.0, 1.0, 1),
-        # Without sampling, the same request has the same answer.
-        (noise_rows(null="unchanged", again="the same"), 1.0, 1.0, 1),
-        (noise_rows(), 1.0, 1.0, 1),
-        # An unreadable noise verdict may or may not have been a flip.
-        (noise_rows(null=None), 0.5, 1.0, 0),
-        (noise_rows(null="unchanged", again=None), 0.5, 1.0, 0),
-        (noise_rows(null=None, again=None, flip=False), 0.0, 0.5, 0),
-        (noise_rows(null=None, again=False), 0.5, 1.0, 0),
-        (noise_rows(flip=None), 0.5, 1.0, 0),
-        (noise_rows(flip=None, null=True), 0.0, 0.5, 0),
-        (noise_rows(flip=None, null=None), 0.0, 1.0, 0),
-    ],
+@each(
+    "rows, low, high, n",
+    (noise_rows(null=False), 1.0, 1.0, 1),
+    (noise_rows(null=True), 0.5, 0.5, 1),
+    (noise_rows(null=True, flip=False), 0.0, 0.0, 1),
+    (noise_rows(null=False, flip=False), 0.5, 0.5, 1),
+    # If the control leaves the text unchanged, a second sample measures the noise.
+    (noise_rows(null="unchanged", again=True), 0.5, 0.5, 1),
+    (noise_rows(null="unchanged", again=True, flip=False), 0.0, 0.0, 1),
+    (noise_rows(again=False), 1.0, 1.0, 1),
+    (noise_rows(null=True, again=False), 0.5, 0.5, 1),
+    (noise_rows(null=False, again=True), 1.0, 1.0, 1),
+    # Without sampling, the same request has the same answer.
+    (noise_rows(null="unchanged", again="the same"), 1.0, 1.0, 1),
+    (noise_rows(), 1.0, 1.0, 1),
+    # An unreadable noise verdict may or may not have been a flip.
+    (noise_rows(null=None), 0.5, 1.0, 0),
+    (noise_rows(null="unchanged", again=None), 0.5, 1.0, 0),
+    (noise_rows(null=None, again=None, flip=False), 0.0, 0.5, 0),
+    (noise_rows(null=None, again=False), 0.5, 1.0, 0),
+    (noise_rows(flip=None), 0.5, 1.0, 0),
+    (noise_rows(flip=None, null=True), 0.0, 0.5, 0),
+    (noise_rows(flip=None, null=None), 0.0, 1.0, 0),
 )
 def test_flips_are_compared_with_the_noise(rows: list[Row], low: float, high: float, n: int) -> None:
     result = excess_outcome(rows, None, "f", NULL)
@@ -290,20 +289,18 @@ def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
     return [{"protocol": place[0], "attack": place[1], "flips": pairs}]
 
 
-@pytest.mark.parametrize(
-    ("now", "then", "decision"),
-    [
-        ([True] * 20, [False] * 20, "fail"),
-        ([False] * 20, [True] * 20, "pass"),
-        ([True] * 120, [True] * 120, "pass"),
-        # Missing evidence of a rise is no evidence of its absence.
-        ([False] * 42, [False] * 42, "inconclusive"),
-        ([True, *[False] * 9] * 4, [False] * 40, "inconclusive"),
-        ([False] * 110 + [None] * 10, [False] * 120, "pass"),
-        ([None] * 20 + [False] * 100, [False] * 120, "inconclusive"),
-        ([True] * 3, [False] * 3, "inconclusive"),
-        ([None] * 20, [False] * 20, "inconclusive"),
-    ],
+@each(
+    "now, then, decision",
+    ([True] * 20, [False] * 20, "fail"),
+    ([False] * 20, [True] * 20, "pass"),
+    ([True] * 120, [True] * 120, "pass"),
+    # Missing evidence of a rise is no evidence of its absence.
+    ([False] * 42, [False] * 42, "inconclusive"),
+    ([True, *[False] * 9] * 4, [False] * 40, "inconclusive"),
+    ([False] * 110 + [None] * 10, [False] * 120, "pass"),
+    ([None] * 20 + [False] * 100, [False] * 120, "inconclusive"),
+    ([True] * 3, [False] * 3, "inconclusive"),
+    ([None] * 20, [False] * 20, "inconclusive"),
 )
 def test_rise_over_the_baseline_decides(now: list[Came], then: list[bool], decision: str) -> None:
     config = parameters([P], (1,) * len(now), "flip_rate_rise", baseline=baseline(then), limits=Limits())
@@ -362,9 +359,7 @@ def test_without_noise_the_outcome_is_flips() -> None:
     assert rate_outcome(rows, None, "f") == PromptOutcome(3, (1.0, 0.0, 0.0), (1.0, 0.0, 1.0), 2, 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("most", "invalid", "of"), [(0.29, 29, 100), (0.2, 20, 100), (0.07, 7, 100), (0.57, 57, 100), (0.1, 3, 30)]
-)
+@each("most, invalid, of", (0.29, 29, 100), (0.2, 20, 100), (0.07, 7, 100), (0.57, 57, 100), (0.1, 3, 30))
 def test_tolerated_share_of_invalid_verdicts_may_pass(most: float, invalid: int, of: int) -> None:
     limits = Limits(0.3, max_invalid_rate=most)
     test = Hypothesis(0.3, 0.05, 0.05, (1,) * of, max_invalid_rate=most)

@@ -14,6 +14,7 @@ from command_result import CommandResult
 from gate_builders import make_run, rows
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from scipy import stats
 
 from distract.core.errors import UsageError
@@ -46,10 +47,9 @@ def only_check(verdict: Verdict) -> Check:
 NOTHING = "no comparison is eligible and valid in both runs"
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "decision", "reason"),
-    [
-        ("00000", "11111", "fail", "the flip rate rose from 0.0% to 100.0% (5 flips only now, 0 only before, p 0.031)"),
+@each(
+    "before, now, decision, reason",
+    ("00000", "11111", "fail", "the flip rate rose from 0.0% to 100.0% (5 flips only now, 0 only before, p 0.031)"),
         ("0000", "1111", "inconclusive",
          "a rise of -5.4 to 100.0 points may be more than 5; at these rates about 59 comparisons would tell"),
         # A few cases cannot show the absence of a rise.
@@ -77,7 +77,6 @@ NOTHING = "no comparison is eligible and valid in both runs"
         ("", "", "inconclusive", NOTHING),
         # Few of the new run's comparisons are eligible.
         ("0" * 500, "0" * 99 + "t" * 401, "inconclusive", "only 19.8% of the comparisons are eligible"),
-    ],
 )  # fmt: skip
 def test_single_check_decides(before: str, now: str, decision: str, reason: str | None) -> None:
     verdict = compare(before, now)
@@ -202,16 +201,13 @@ def test_passing_gate_states_the_reason() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "threshold", "decision"),
-    [
-        # The rate is unchanged but above the threshold.
-        ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.1, "fail"),
-        ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.5, "pass"),
-        # The rate is below the threshold but has risen.
-        ("0" * 200, "1" * 40 + "0" * 160, 0.5, "fail"),
-        ("0" * 40, "0" * 40, 0.1, "inconclusive"),
-    ],
+@each(
+    "before, now, threshold, decision",  # The rate is unchanged but above the threshold.
+    ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.1, "fail"),
+    ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.5, "pass"),
+    # The rate is below the threshold but has risen.
+    ("0" * 200, "1" * 40 + "0" * 160, 0.5, "fail"),
+    ("0" * 40, "0" * 40, 0.1, "inconclusive"),
 )
 def test_threshold_and_baseline_must_both_hold(before: str, now: str, threshold: float, decision: str) -> None:
     verdict = compare(before, now, Limits(threshold))
@@ -251,10 +247,9 @@ def test_scoring_protocol_is_decided_by_its_score() -> None:
     assert (check.rule, check.k, check.only_here, check.decision) == ("score", 6, 6, "fail")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"flaw": "the run is unfinished; the command that began it resumes it"}, "is not reliable: the run is"),
+@each(
+    "changes, message",
+    ({"flaw": "the run is unfinished; the command that began it resumes it"}, "is not reliable: the run is"),
         ({"command": "gate"}, "is a live gate, whose rates are biased because its own flips stop it"),
         ({"command": "meta", "data": []}, "is a run of `distract meta`; name one of `distract attack`"),
         ({"data": {"name": "e.jsonl", "sha256": "1" * 64, "cases": 9}}, "their data are not the same ("),
@@ -262,7 +257,6 @@ def test_scoring_protocol_is_decided_by_its_score() -> None:
         ({"protocols": {"absolute": ["score"]}}, "they have no protocol in common ("),
         ({"attacks": ["g"]}, "they have no attack in common besides controls ("),
         ({"controls": ["f"]}, "they have no attack in common besides controls ("),
-    ],
 )  # fmt: skip
 def test_incomparable_runs_are_refused(changes: dict[str, Any], message: str) -> None:
     usual, other = make_run(rows("0" * 9), "usual"), make_run(rows("0" * 9), "other\x1b\nfolder", **changes)
@@ -281,10 +275,9 @@ def test_incomparable_runs_are_refused(changes: dict[str, Any], message: str) ->
             check_comparable(usual, other)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "notes"),
-    [
-        ({}, {}, []),
+@each(
+    "old, new, notes",
+    ({}, {}, []),
         ({"judge": "one"}, {"judge": "two\x1b\n[red]"}, [r"judge: one, then two\x1b [red]"]),
         ({"identity": {"model": "m", "revision": "1"}}, {"identity": {"model": "m", "revision": "2"}},
          ["identity, revision: 1, then 2"]),
@@ -299,7 +292,6 @@ def test_incomparable_runs_are_refused(changes: dict[str, Any], message: str) ->
          ["prompts that changed: a, b"]),
         ({"code": {"pairwise": "1"}}, {"code": {"pairwise": "2"}}, ["code that changed: pairwise"]),
         ({"prompts": ["wrong"], "identity": 3}, {"prompts": None, "identity": {}}, ["identity: 3, then none"]),
-    ],
 )  # fmt: skip
 def test_differences_between_runs_are_reported(old: dict[str, Any], new: dict[str, Any], notes: list[str]) -> None:
     result = rows("0" * 9)

@@ -122,7 +122,7 @@ def test_live_and_finished_gates_count_alike_and_never_contradict(
         assert one.n + one.invalid <= n + invalid
 
 
-@each("truth", TRUTHS)
+@each("truth", *TRUTHS)
 def test_each_truth_has_its_own_rate_and_threshold(truth: str) -> None:
     rate = find_rate(truth)
     pairs: list[Pair] = [("a", "b")] * 40
@@ -158,7 +158,7 @@ def test_hollow_answer_needs_no_eligible_baseline() -> None:
     assert (gains.decision, gains.k) == ("fail", 20)
 
 
-@each(("truth", "sign"), [(truth, sign) for truth in TRUTHS for sign in ("?", "x")])
+@each("truth, sign", *((truth, sign) for truth in TRUTHS for sign in ("?", "x")))
 def test_truth_without_verdicts_never_passes(truth: str, sign: str) -> None:
     assert decide(run_of([("a", sign)] * 60, truth), EQUAL).decision == "inconclusive"
 
@@ -172,10 +172,7 @@ def test_runs_from_before_truths_are_about_flips() -> None:
         decide(make_run(run.rows, truths={"f": "later"}), EQUAL)
 
 
-@each(
-    ("truth", "measure"),
-    [("injection", "gain_rate_rise"), ("hollow", "hollow_win_rate_rise"), ("same", "flip_rate_rise")],
-)
+@each("truth, measure", ("injection", "gain_rate_rise"), ("hollow", "hollow_win_rate_rise"), ("same", "flip_rate_rise"))
 def test_rises_of_every_rate_fail(truth: str, measure: Measure) -> None:
     before, now = run_of([("a", "a")] * 90, truth, "before"), run_of([("a", "b")] * 20 + [("a", "a")] * 70, truth)
     (rise,) = decide(now, Limits(), before).checks
@@ -236,15 +233,13 @@ def test_settings_hold_thresholds_by_truth_and_family(tmp_path: Path) -> None:
 
 
 @each(
-    ("option", "message"),
-    [
-        ("all:injections", "unknown truth 'injections'; did you mean 'injection'?"),
-        ("all:control", "unknown truth 'control'"),
-        ("all:worse", "unknown truth 'worse'"),
-        ("family:nothing", "unknown family 'nothing'"),
-        ("pairwise/all:", "unknown truth ''"),
-        ("all:same/pairwise", "unknown protocol 'all:same'"),
-    ],
+    "option, message",
+    ("all:injections", "unknown truth 'injections'; did you mean 'injection'?"),
+    ("all:control", "unknown truth 'control'"),
+    ("all:worse", "unknown truth 'worse'"),
+    ("family:nothing", "unknown family 'nothing'"),
+    ("pairwise/all:", "unknown truth ''"),
+    ("all:same/pairwise", "unknown protocol 'all:same'"),
 )
 def test_unknown_groups_are_one_line(tmp_path: Path, option: str, message: str) -> None:
     file = tmp_path / "distract.toml"

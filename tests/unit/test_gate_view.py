@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-import pytest
 from command_result import fits
 from gate_builders import check, verdict
+from loops import each
 from rich.console import Console
 
 from distract.report.terminal import show
@@ -74,17 +74,15 @@ def test_checks_with_one_reason_share_a_line() -> None:
     assert "leads up to 0.25 are ties" in " ".join(text.split())
 
 
-@pytest.mark.parametrize(
-    ("one", "word", "rise"),
-    [
-        (CHECK, "worse", "+30.0"),
-        (replace(CHECK, decision="pass"), "a little worse", "+30.0"),
-        (replace(CHECK, decision="pass", value=0.1, lower=-0.1), "not worse", " 0.0"),
-        (replace(CHECK, decision="pass", value=0.05, lower=-0.2), "not worse", "-5.0"),
-        (replace(CHECK, decision="inconclusive", needed=50), "too few", "+30.0"),
-        (replace(CHECK, decision="inconclusive"), "open", "+30.0"),
-        (NOTHING, "too few", "no eligible case with a"),
-    ],
+@each(
+    "one, word, rise",
+    (CHECK, "worse", "+30.0"),
+    (replace(CHECK, decision="pass"), "a little worse", "+30.0"),
+    (replace(CHECK, decision="pass", value=0.1, lower=-0.1), "not worse", " 0.0"),
+    (replace(CHECK, decision="pass", value=0.05, lower=-0.2), "not worse", "-5.0"),
+    (replace(CHECK, decision="inconclusive", needed=50), "too few", "+30.0"),
+    (replace(CHECK, decision="inconclusive"), "open", "+30.0"),
+    (NOTHING, "too few", "no eligible case with a"),
 )
 def test_each_decision_has_its_words(one: Check, word: str, rise: str) -> None:
     lines = render(one).splitlines()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from builders import case
+from loops import each
 
 from distract.core.records import Case, Response
 from distract.data import datasets
@@ -108,8 +109,8 @@ def test_table_covers_every_planted_judge_and_invariant() -> None:
     assert set(TESTS) == {name for name in invariants.__all__ if name[0].islower()}
 
 
-@pytest.mark.parametrize("invariant", TESTS)
-@pytest.mark.parametrize("judge", PLANTED)
+@each("invariant", *TESTS)
+@each("judge", *PLANTED)
 def test_planted_judge_violates_exactly_its_invariants(judge: str, invariant: str, tmp_path: Path) -> None:
     with Judge(f"planted:{judge}", make_planted(judge), store=tmp_path / "s") as subject:
         failed = failure(TESTS[invariant], subject)
@@ -134,7 +135,7 @@ def biased_cases(prefix: str, number: int) -> list[Case]:
     return [case(f"{prefix}{i}", prompt=f"{prefix} {i}?", responses=responses) for i in range(number)]
 
 
-@pytest.mark.parametrize(("strength", "decision"), [("0.05", "pass"), ("0.5", "fail")])
+@each("strength, decision", ("0.05", "pass"), ("0.5", "fail"))
 def test_statistical_form_decides_by_rate_with_minimal_calls(strength: str, decision: str, tmp_path: Path) -> None:
     cases = biased_cases("c", 200)
     with Judge("j", make_planted(f"bold={strength}"), store=tmp_path / "s") as judge:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from command_result import CommandResult, fits
+from loops import each
 
 from distract.core.runs import load
 
@@ -190,7 +190,7 @@ WRONG: list[tuple[tuple[Any, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "message"), WRONG, ids=lambda value: " ".join(map(str, value)) if value else "")
+@each("options, message", *WRONG)
 def test_wrong_input_is_one_line(run: Run, options: tuple[Any, ...], message: str) -> None:
     data("d.jsonl")
     votes("votes.jsonl")

@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-import pytest
 from builders import case, drive, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import registry
 from distract.core.attack import Attack, WritingTask
@@ -51,7 +51,7 @@ def test_complete_answers_give_a_balanced_design(n: int, prompts: int, most: int
     assert max(map(len, drawn)) - min(map(len, drawn)) <= 1
 
 
-@pytest.mark.parametrize(("n", "most"), [(4, 3), (6, 6), (9, 10), (30, 40)])
+@each("n, most", (4, 3), (6, 6), (9, 10), (30, 40))
 def test_few_matches_connect_as_many_models_as_possible(n: int, most: int) -> None:
     drawn = draw_balanced([[f"m{i:02}" for i in range(n)]] * 5, most, seed=1)
     groups = [{f"m{i:02}"} for i in range(n)]

@@ -13,6 +13,7 @@ import pytest
 from builders import case, drive, finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import registry
 from distract.core.backend import Backend
@@ -127,20 +128,18 @@ def test_lineage_round_trips(generator: str, parameters: tuple, evidence: tuple,
     assert back == one
 
 
-@pytest.mark.parametrize(
-    ("lineage", "says"),
-    [
-        ([], r"f:1: field 'responses\[0\]\.lineage': expected an object"),
-        ({}, r"'responses\[0\]\.lineage\.generator': missing"),
-        ({"generator": "w", "modle": {}}, r"lineage\.modle': unknown field"),
-        ({"generator": "w", "reasons": "cut"}, r"lineage\.reasons': expected a list"),
-        ({"generator": "w", "reasons": [1]}, r"lineage\.reasons\[0\]': expected text"),
-        ({"generator": "w", "evidence": {"a": None}}, r"lineage\.evidence\.a': expected a number or text"),
-        ({"generator": "w", "evidence": {"a": True}}, r"expected a number or text, found true or false"),
-        ({"generator": "w", "model": {"a": 1}}, r"expected text"),
-        ({"generator": "w\u001b[31m"}, r"control characters"),
-        ({"generator": "w", "evidence": {"\ud800": 1}}, r"surrogate"),
-    ],
+@each(
+    "lineage, says",
+    ([], r"f:1: field 'responses\[0\]\.lineage': expected an object"),
+    ({}, r"'responses\[0\]\.lineage\.generator': missing"),
+    ({"generator": "w", "modle": {}}, r"lineage\.modle': unknown field"),
+    ({"generator": "w", "reasons": "cut"}, r"lineage\.reasons': expected a list"),
+    ({"generator": "w", "reasons": [1]}, r"lineage\.reasons\[0\]': expected text"),
+    ({"generator": "w", "evidence": {"a": None}}, r"lineage\.evidence\.a': expected a number or text"),
+    ({"generator": "w", "evidence": {"a": True}}, r"expected a number or text, found true or false"),
+    ({"generator": "w", "model": {"a": 1}}, r"expected text"),
+    ({"generator": "w\u001b[31m"}, r"control characters"),
+    ({"generator": "w", "evidence": {"\ud800": 1}}, r"surrogate"),
 )
 def test_wrong_lineage_is_one_clear_line(lineage: object, says: str) -> None:
     raw = {"id": "c", "prompt": "p", "responses": [{"author": "x", "text": "t", "lineage": lineage}]}
@@ -154,7 +153,7 @@ def test_oversized_number_is_refused() -> None:
         list(native.read(read_table((raw % '{"generator": "w", "evidence": {"a": 1e999}}').encode(), "f")))
 
 
-@pytest.mark.parametrize("name", ["transformers:../../models/qwen", "transformers:/" + "x" * 300])
+@each("name", "transformers:../../models/qwen", "transformers:/" + "x" * 300)
 def test_generator_may_be_a_path(name: str) -> None:
     response = Response("x", ("text",), "prolixity")
     one = Case("c", ("p",), (Response("x", ("t",)), response), lineages=(Lineage(response, name),))

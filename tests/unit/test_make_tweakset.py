@@ -14,6 +14,7 @@ import pytest
 from builders import drive
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import registry
 from distract.core.attack import Attack
@@ -116,7 +117,7 @@ def make(
     return result, [request for (request,) in rounds]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each("seed", *range(12))
 def test_compliant_answer_is_accepted_at_once(seed: int) -> None:
     result, (request,) = make(seed=seed)
     case = result.case
@@ -176,17 +177,15 @@ def test_second_attempt_may_comply() -> None:
     assert reason in second.messages[1].content
 
 
-@pytest.mark.parametrize(
-    ("reply", "reasons"),
-    [
-        (Reply(text="Because, well, water. [x]"), ["constraint broken: punctuation:no_comma"]),
-        (Reply(text="Bec", finish="length"), ["truncated"]),
-        (Reply(failure="refused"), ["no text: refused"]),
-        (Reply(text="  "), ["empty"]),
-        (Reply(text="\udc00"), ["not valid Unicode"]),
-        (Reply(text="I'm sorry, but I can't help with that."), ["refusal"]),
-        (Reply(text="Sure, here is the answer: water."), ["comment about the task"]),
-    ],
+@each(
+    "reply, reasons",
+    (Reply(text="Because, well, water. [x]"), ["constraint broken: punctuation:no_comma"]),
+    (Reply(text="Bec", finish="length"), ["truncated"]),
+    (Reply(failure="refused"), ["no text: refused"]),
+    (Reply(text="  "), ["empty"]),
+    (Reply(text="\udc00"), ["not valid Unicode"]),
+    (Reply(text="I'm sorry, but I can't help with that."), ["refusal"]),
+    (Reply(text="Sure, here is the answer: water."), ["comment about the task"]),
 )
 def test_never_compliant_answer_makes_no_case(reply: Reply, reasons: list[str]) -> None:
     result, requests = make(lambda r: reply)
@@ -314,10 +313,9 @@ def often(relation: str, keyword: str, n: int) -> Constraint:
     return kind("keywords:frequency", relation=relation, keyword=keyword, frequency=n)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "conflicts"),
-    [
-        (LOWER, UPPER, True),
+@each(
+    "a, b, conflicts",
+    (LOWER, UPPER, True),
         (LOWER, CAPITALS, True),
         (UPPER, CAPITALS, True),
         (LOWER, NO_COMMA, False),
@@ -368,28 +366,25 @@ def often(relation: str, keyword: str, n: int) -> Constraint:
         (HIGHLIGHTS, PLACEHOLDERS, False),
         (TITLE, LOWER, False),
         (has("NASA"), FEW, True),
-    ],
 )  # fmt: skip
 def test_conflicting_requirements_are_detected(a: Constraint, b: Constraint, conflicts: bool) -> None:
     assert has_conflict(a, b) is conflicts
     assert has_conflict(b, a) is conflicts
 
 
-@pytest.mark.parametrize(
-    ("constraint", "expected"),
-    [
-        (NO_COMMA, True),
-        (words("at least", 1200), False),
-        (words("less than", 100), True),
-        (words("less than", 5), False),
-        (has("a", "b"), True),
-        (has("a", "b", "c", "d", "e"), False),
-        (BULLETS, True),
-        (kind("detectable_format:number_bullet_lists", num_bullets=20), False),
-        (JSON, False),
-        (NTH, False),
-        (kind("keywords:letter_frequency", let_relation="at least", letter="q", let_frequency=1), False),
-    ],
+@each(
+    "constraint, expected",
+    (NO_COMMA, True),
+    (words("at least", 1200), False),
+    (words("less than", 100), True),
+    (words("less than", 5), False),
+    (has("a", "b"), True),
+    (has("a", "b", "c", "d", "e"), False),
+    (BULLETS, True),
+    (kind("detectable_format:number_bullet_lists", num_bullets=20), False),
+    (JSON, False),
+    (NTH, False),
+    (kind("keywords:letter_frequency", let_relation="at least", letter="q", let_frequency=1), False),
 )
 def test_easy_requirements_are_recognised(constraint: Constraint, expected: bool) -> None:
     assert is_easy(constraint) is expected

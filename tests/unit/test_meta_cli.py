@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from builders import verdict
 from command_result import fits
+from loops import each
 from rich.console import Console
 
 from distract.core.records import Row, Side
@@ -48,21 +49,19 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("correct_False", "1 / 3 = 66.7%"),
-        ("correct_False", "2 / 3 = 33.3%"),
-        ("correct_True", "2 / 6 = 33.3%"),
-        ("correct_average", "50.2%"),
-        ("correct_average", "nan%"),
-        ("correct_both", "inf"),
-        ("correct_both", None),
-        ("equal", ""),
-        ("equal", 66.7),
-        ("equal", {"k": 2}),
-        ("equal", "[red]2 / 3 = \x1b[31m66.7%"),
-    ],
+@each(
+    "name, value",
+    ("correct_False", "1 / 3 = 66.7%"),
+    ("correct_False", "2 / 3 = 33.3%"),
+    ("correct_True", "2 / 6 = 33.3%"),
+    ("correct_average", "50.2%"),
+    ("correct_average", "nan%"),
+    ("correct_both", "inf"),
+    ("correct_both", None),
+    ("equal", ""),
+    ("equal", 66.7),
+    ("equal", {"k": 2}),
+    ("equal", "[red]2 / 3 = \x1b[31m66.7%"),
 )
 def test_difference_from_published_figures_is_reported(run: Any, name: str, value: object) -> None:
     whole = run("meta", "--judge", write_altered_run(json.dumps(RIGHT)), "--json")
@@ -85,8 +84,8 @@ def test_unpublished_figures_are_not_compared(run: Any) -> None:
     assert wrong.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"].keys() == {"correct_True"}
 
 
-@pytest.mark.parametrize("more", [(), ("--json",)])
-@pytest.mark.parametrize("text", ["NaN", "-Infinity", "Infinity", "1e999"])
+@each("more", (), ("--json",))
+@each("text", "NaN", "-Infinity", "Infinity", "1e999")
 def test_foreign_statistics_never_break_the_document(run: Any, text: str, more: tuple[str, ...]) -> None:
     ran = run("meta", "--judge", write_altered_run('{"correct_False": [' + text + "]}"), *more)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
@@ -225,17 +224,15 @@ def test_stored_and_live_judges_are_compared_on_judgebench(run: Any) -> None:
     assert not any("none of the data sets" in note for note in stored["notes"])
 
 
-@pytest.mark.parametrize(
-    ("decisions", "right"),
-    [
-        (("A>B", "B>A"), 1),  # the second game calls the better response B
-        (("A>B", "A=B"), 1),
-        ((None, "B>A"), 1),
-        (("A>B", "A>B"), 0),
-        (("A=B", "A=B"), 0),
-        (("B>A", None), 0),
-        ((None, None), 0),
-    ],
+@each(
+    "decisions, right",
+    (("A>B", "B>A"), 1),  # the second game calls the better response B
+    (("A>B", "A=B"), 1),
+    ((None, "B>A"), 1),
+    (("A>B", "A>B"), 0),
+    (("A=B", "A=B"), 0),
+    (("B>A", None), 0),
+    ((None, None), 0),
 )
 def test_judgebench_accuracy_takes_the_majority_of_two_games(
     run: Any, decisions: tuple[str | None, str | None], right: int
@@ -416,7 +413,7 @@ def test_hostile_data_and_subset_names_stay_names(run: Any) -> None:
     assert "\x1b" not in ran.err + result.err
 
 
-@pytest.mark.parametrize("name", ["[bold]s[/]", ":boom:"])
+@each("name", "[bold]s[/]", ":boom:")
 def test_column_title_is_no_markup(name: str) -> None:
     places = [(protocol, data, "") for protocol in ("cot", name) for data in ("d", name)]
     text = render(source("j", *places), source("k", *places, shift=1), base=name)
@@ -434,9 +431,10 @@ def test_limit_applies_to_each_data_set(run: Any) -> None:
     assert "· data d.jsonl, 4 cases of 6; e.jsonl, 2 cases · seed 0\n" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("judge", "protocol", "reason"),
-    [("planted:fair", "triadic", "fewer than 3 responses"), ("planted:garbage", "base", "no verdict")],
+@each(
+    "judge, protocol, reason",
+    ("planted:fair", "triadic", "fewer than 3 responses"),
+    ("planted:garbage", "base", "no verdict"),
 )
 def test_missing_verdicts_are_explained(run: Any, judge: str, protocol: str, reason: str) -> None:
     data = write("d.jsonl")
@@ -484,18 +482,16 @@ def test_replay_without_a_valid_verdict_is_inconclusive(run: Any) -> None:
 # Wrong input.
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("--protocol", "pairwise"), "--protocol"),
-        (("--protocol", "base", "--protocol", "pairwise"), "--protocol"),
-        (("--limit", "all"), "--limit"),
-        (("--samples", "1"), "--samples"),
-        (("--orders", "both"), "--orders"),
-        (("--control",), "--control"),
-        (("--out", "new"), "--out"),
-        (("--reference-model", "planted:fair"), "--reference-model"),
-    ],
+@each(
+    "more, message",
+    (("--protocol", "pairwise"), "--protocol"),
+    (("--protocol", "base", "--protocol", "pairwise"), "--protocol"),
+    (("--limit", "all"), "--limit"),
+    (("--samples", "1"), "--samples"),
+    (("--orders", "both"), "--orders"),
+    (("--control",), "--control"),
+    (("--out", "new"), "--out"),
+    (("--reference-model", "planted:fair"), "--reference-model"),
 )
 def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...], message: str) -> None:
     path = REPLAY / "llmbar" / "Colours" / "evaluators" / "judge-1" / "Reference" / "result.json"
@@ -513,10 +509,9 @@ def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[s
         assert together.code == 0, together.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--judge", "planted:longest"), "did you mean 'planted:longer'"),
+@each(
+    "arguments, message",
+    (("--judge", "planted:longest"), "did you mean 'planted:longer'"),
         (("--judge", "smolm2"), "did you mean 'smollm2-135m'"),
         (("--judge", "planted:fair", "--judge", "planted:longest"), "did you mean 'planted:longer'"),
         (("--judge", "planted:fair", "--protocol", "pairwize"), "did you mean 'pairwise'"),
@@ -554,7 +549,6 @@ def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[s
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "r", "--seed", "5"), "belongs to a different run"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder"), "holds files but no run"),
         (("--nonsense",), "No such option"),
-    ],
 )  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], message: str) -> None:
     write("d.jsonl")
@@ -571,14 +565,14 @@ def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...]
     assert message in ran.err
 
 
-@pytest.mark.parametrize("more", [("--out", "file/r"), ("--judge", "planted:first", "--out", "file")])
+@each("more", ("--out", "file/r"), ("--judge", "planted:first", "--out", "file"))
 def test_uncreatable_folder_is_reported_before_the_plan(run: Any, more: tuple[str, ...]) -> None:
     Path("file").touch()
     ran = run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), *more)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
 
 
-@pytest.mark.parametrize("name", ["replay:x", "replay:a/b.jsonl"])
+@each("name", "replay:x", "replay:a/b.jsonl")
 def test_attack_refuses_stored_verdicts_as_a_judge(run: Any, name: str) -> None:
     ran = run("attack", "--judge", name, "--data", write("d.jsonl"), "--generator", "rules")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
@@ -593,7 +587,7 @@ def test_unfinished_run_is_not_replayed(run: Any) -> None:
     assert "the run is unfinished" in ran.err
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "summary.json"])
+@each("name", "rows.jsonl", "summary.json")
 def test_damaged_run_restarts_from_the_stored_replies(run: Any, name: str) -> None:
     arguments = ("meta", "--judge", "planted:random", "--data", write("d.jsonl"), "--out", "r", "--json")
     whole = run(*arguments).out
@@ -633,7 +627,7 @@ def source(judge: str, *places: tuple[str, str, str], shift: int = 0, **more: An
     return JudgeSource(judge, judged, more.pop("record", {}), **more)
 
 
-@pytest.mark.parametrize("name", ["openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100])
+@each("name", "openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100)
 def test_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
     places = [("base", "d", ""), ("fine-grained-diff", "d", "")]
     text = render(source(name, *places), source("z", *places, shift=1))
@@ -651,7 +645,7 @@ def test_wide_characters_leave_room_for_the_totals() -> None:
     assert table.count("66.7") == 13
 
 
-@pytest.mark.parametrize(("words", "lines"), [(3, 3), (4, 4), (5, 4), (40, 4)])
+@each("words, lines", (3, 3), (4, 4), (5, 4), (40, 4))
 def test_column_title_has_at_most_four_lines(words: int, lines: int) -> None:
     name = " ".join(f"title-{i:02}" for i in range(words))
     text = render(source("j", ("base", name, ""), ("base", "e", "")))
@@ -661,12 +655,10 @@ def test_column_title_has_at_most_four_lines(words: int, lines: int) -> None:
     assert message == [*(titles if words <= 4 else [*titles[:3], "…"]), ""]
 
 
-@pytest.mark.parametrize(
-    ("protocols", "sentence"),
-    [
-        (("base",), "judge j base matches the label: 8 of 12 verdicts (66.7%, 95% interval"),
-        (("base", "cot"), "judge j base and cot alike match the label: 8 of 12 verdicts (66.7%,"),
-    ],
+@each(
+    "protocols, sentence",
+    (("base",), "judge j base matches the label: 8 of 12 verdicts (66.7%, 95% interval"),
+    (("base", "cot"), "judge j base and cot alike match the label: 8 of 12 verdicts (66.7%,"),
 )
 def test_one_judge_report_begins_with_the_best_agreement(protocols: tuple[str, ...], sentence: str) -> None:
     text = " ".join(render(source("j", *((name, "d", "") for name in protocols))).split())

@@ -14,6 +14,7 @@ import pytest
 from builders import scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.records import MIRROR, Judgment, Outcome, Row, Side
 from distract.stats import intervals
@@ -466,29 +467,27 @@ def make_row(name: str, sides: Sequence[Any], judgments: Sequence[Judgment], lab
 A, B, TIE, NONE = verdict("a"), verdict("b"), verdict("tie"), verdict(None)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "n", "alone", "value"),
-    [
-        (("ab", [A, A]), ("ab", [A, B]), 2, 0, 0.5),
-        (("ab", [A, A]), ("a", [B]), 1, 1, 1.0),
-        (("b", [A]), ("a", [B]), 0, 2, None),
-        (("ab", [A, NONE]), ("ab", [B, B]), 1, 1, 1.0),
-        (("ab", [A, B]), ("", [A]), 2, 0, -0.5),
-        (("ab", [A, NONE]), ("", [B]), 1, 0, 1.0),
-        (("ab", [A, B]), ("", [NONE]), 0, 2, None),
-        (("", [A]), ("", [B]), 1, 0, 1.0),
-        (("a", [A]), ("", [B]), 1, 0, 1.0),
-        # Rotations have other orders, so each verdict is compared with each.
-        (("", [A, A, B]), ("ab", [A, B]), 6, 0, 1 / 6),
-        (("", [A, NONE, A]), ("ab", [A, B]), 4, 0, 0.5),
-        (("", [A, A, B]), ("b", [B]), 3, 0, 2 / 3),
-        (("", [A, NONE, B]), ("ab", [NONE, A]), 2, 0, -0.5),
-        (("", [NONE, NONE, NONE]), ("ab", [A, B]), 0, 2, None),
-        (("", [A, A, B]), ("", [A]), 3, 0, -1 / 3),
-        (("", [A, B, B]), ("", [B, B, A]), 3, 0, 0.0),
-        (("", [A, B, NONE]), ("", [B, B, A]), 2, 1, 0.5),
-        (("", [A, NONE, NONE]), ("", [NONE, A, B]), 0, 3, None),
-    ],
+@each(
+    "first, second, n, alone, value",
+    (("ab", [A, A]), ("ab", [A, B]), 2, 0, 0.5),
+    (("ab", [A, A]), ("a", [B]), 1, 1, 1.0),
+    (("b", [A]), ("a", [B]), 0, 2, None),
+    (("ab", [A, NONE]), ("ab", [B, B]), 1, 1, 1.0),
+    (("ab", [A, B]), ("", [A]), 2, 0, -0.5),
+    (("ab", [A, NONE]), ("", [B]), 1, 0, 1.0),
+    (("ab", [A, B]), ("", [NONE]), 0, 2, None),
+    (("", [A]), ("", [B]), 1, 0, 1.0),
+    (("a", [A]), ("", [B]), 1, 0, 1.0),
+    # Rotations have other orders, so each verdict is compared with each.
+    (("", [A, A, B]), ("ab", [A, B]), 6, 0, 1 / 6),
+    (("", [A, NONE, A]), ("ab", [A, B]), 4, 0, 0.5),
+    (("", [A, A, B]), ("b", [B]), 3, 0, 2 / 3),
+    (("", [A, NONE, B]), ("ab", [NONE, A]), 2, 0, -0.5),
+    (("", [NONE, NONE, NONE]), ("ab", [A, B]), 0, 2, None),
+    (("", [A, A, B]), ("", [A]), 3, 0, -1 / 3),
+    (("", [A, B, B]), ("", [B, B, A]), 3, 0, 0.0),
+    (("", [A, B, NONE]), ("", [B, B, A]), 2, 1, 0.5),
+    (("", [A, NONE, NONE]), ("", [NONE, A, B]), 0, 3, None),
 )
 def test_verdicts_are_paired_by_order_and_missing_ones_with_each(
     first: tuple[str, list[Judgment]], second: tuple[str, list[Judgment]], n: int, alone: int, value: float | None
@@ -640,7 +639,7 @@ def test_total_exists_for_several_data_sets_or_none() -> None:
             assert {(f.data, f.subset) for f in figures(judged) if f.judge == judge} == places
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
+@each("kind", *list(KINDS))
 def test_place_without_rows_has_empty_figures(kind: str) -> None:
     pair = ("", "p1", "a")
     one = judge_one_way(random.Random(1), kind, [("d1", *pair), ("d1", *pair)], "j", True)

@@ -11,6 +11,7 @@ import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.cli.bounds import INNER_SHARE, LIMIT, PRICE, SEED
 from distract.cli.main import COMMANDS, cli
@@ -28,7 +29,7 @@ HOSTILE = (
 )
 
 
-def numeric() -> Iterator[Any]:
+def numeric() -> Iterator[tuple[click.Command, click.Option]]:
     """The numeric options of each command, by type or by meaning."""
     for name in sorted(COMMANDS):
         command = cli.get_command(click.Context(cli), name)
@@ -37,7 +38,7 @@ def numeric() -> Iterator[Any]:
             default = option.default() if callable(option.default) else option.default
             is_number = isinstance(option.type, RangeType | click.types.IntParamType | click.types.FloatParamType)
             if is_number or (isinstance(default, int | float) and not isinstance(default, bool)):
-                yield pytest.param(command, option, id=f"{name} {option.opts[0]}")
+                yield command, option
 
 
 def refusal(command: click.Command, *arguments: str) -> str:
@@ -52,12 +53,12 @@ def refusal(command: click.Command, *arguments: str) -> str:
 
 
 def test_all_commands_are_covered() -> None:
-    options = [str(one.id) for one in numeric()]
+    options = [f"{command.name} {option.opts[0]}" for command, option in numeric()]
     assert len(options) > 70
     assert {"attack --price-in", "gate --max-flip-rate", "plan-gate --power", "leaderboard --draws"} <= {*options}
 
 
-@pytest.mark.parametrize(("command", "option"), [*numeric()])
+@each("command, option", *numeric())
 def test_hostile_number_is_one_line_or_within_bounds(command: click.Command, option: click.Option) -> None:
     assert isinstance(option.type, RangeType), "a plain number has no bounds"
     kind = option.type.bounds
@@ -74,7 +75,7 @@ def test_hostile_number_is_one_line_or_within_bounds(command: click.Command, opt
             assert (len(refused.splitlines()), len(refused) < 200) == (1, True)
 
 
-@pytest.mark.parametrize("key", [name for name, setting in known_settings().items() if setting.bounds])
+@each("key", *(name for name, setting in known_settings().items() if setting.bounds))
 def test_hostile_number_of_an_engine_setting_is_one_line(key: str, run: Any) -> None:
     for text in HOSTILE:
         ran = run("attack", "--model-option", f"{key}={text}")
@@ -94,22 +95,20 @@ def test_any_text_is_a_number_within_bounds_or_refused(text: str) -> None:
         assert value == (0 if text == "all" else float(text) if isinstance(kind, NumberRange) else int(text))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("plan-gate", "--max-flip-rate", "10", "--true-rate", "0.02"), "write 0.10 for 10%"),
-        (("plan-gate", "--max-flip-rate", "10%", "--true-rate", "0.02"), "write 0.10 for 10%"),
-        (("plan-gate", "--max-flip-rate", "0.5%", "--true-rate", "0.02"), "write 0.005 for 0.5%"),
-        (("plan-gate", "--max-flip-rate", "0.1", "--true-rate", "5"), "write 0.05 for 5%"),
-        (("gate", "r", "--max-flip-rate", "10"), "write 0.10 for 10%"),
-        (("gate", "r", "--confidence", "95"), "write 0.95 for 95%"),
-        (("compare", "a", "b", "--max-rise", "2.5"), "write 0.025 for 2.5%"),
-        (("attack", "--model-option", "gpu-memory=90"), "write 0.90 for 90%"),
-        (("attack", "--price-in", "nan"), "expected a number from 0 to 1e+06"),
-        (("attack", "--seed", "99999999999999999999"), "expected a whole number from -9223372036854775808 to "),
-        (("attack", "--limit", "99999999999999999999"), "expected a number of cases from 1 to 1000000000, or 'all'"),
-        (("attack", "--model-option", "timeout=inf"), "expected a number from 0.001 to 86400"),
-    ],
+@each(
+    "arguments, message",
+    (("plan-gate", "--max-flip-rate", "10", "--true-rate", "0.02"), "write 0.10 for 10%"),
+    (("plan-gate", "--max-flip-rate", "10%", "--true-rate", "0.02"), "write 0.10 for 10%"),
+    (("plan-gate", "--max-flip-rate", "0.5%", "--true-rate", "0.02"), "write 0.005 for 0.5%"),
+    (("plan-gate", "--max-flip-rate", "0.1", "--true-rate", "5"), "write 0.05 for 5%"),
+    (("gate", "r", "--max-flip-rate", "10"), "write 0.10 for 10%"),
+    (("gate", "r", "--confidence", "95"), "write 0.95 for 95%"),
+    (("compare", "a", "b", "--max-rise", "2.5"), "write 0.025 for 2.5%"),
+    (("attack", "--model-option", "gpu-memory=90"), "write 0.90 for 90%"),
+    (("attack", "--price-in", "nan"), "expected a number from 0 to 1e+06"),
+    (("attack", "--seed", "99999999999999999999"), "expected a whole number from -9223372036854775808 to "),
+    (("attack", "--limit", "99999999999999999999"), "expected a number of cases from 1 to 1000000000, or 'all'"),
+    (("attack", "--model-option", "timeout=inf"), "expected a number from 0.001 to 86400"),
 )
 def test_refused_number_has_a_suggestion(run: Any, arguments: tuple[str, ...], message: str) -> None:
     ran = run(*arguments)
@@ -118,14 +117,12 @@ def test_refused_number_has_a_suggestion(run: Any, arguments: tuple[str, ...], m
     assert len(ran.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *(("price_in", value) for value in ("nan", "inf", "-inf", "1e304", "-1", "-1e-9", "1e400", "true", '"1"')),
-        *(("price_out", value) for value in ("1000000.1", "9" * 400)),
-        *(("context", value) for value in ("0", "-1", "1.5", "9" * 400, "nan")),
-        *(("parameters", value) for value in ("0", "-1", "nan", "inf", "1e304", "9" * 400)),
-    ],
+@each(
+    "field, value",
+    *(("price_in", value) for value in ("nan", "inf", "-inf", "1e304", "-1", "-1e-9", "1e400", "true", '"1"')),
+    *(("price_out", value) for value in ("1000000.1", "9" * 400)),
+    *(("context", value) for value in ("0", "-1", "1.5", "9" * 400, "nan")),
+    *(("parameters", value) for value in ("0", "-1", "nan", "inf", "1e304", "9" * 400)),
 )
 def test_catalogue_numbers_are_bounded(field: str, value: str, tmp_path: Path) -> None:
     file = tmp_path / "own.toml"

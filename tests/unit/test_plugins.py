@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_result import CommandResult
+from loops import each
 
 from distract.core.attack import Attack
 from distract.core.errors import PluginError
@@ -134,7 +135,7 @@ class _Shouting:
         return f"{turn}!"
 
 
-@pytest.mark.parametrize("rewrite", [_Shouting(), partial(_Shouting()), partial(max, "x"), max])
+@each("rewrite", _Shouting(), partial(_Shouting()), partial(max, "x"), max)
 def test_any_callable_can_rewrite(rewrite: Callable[..., str]) -> None:
     one = Attack("loud", "one of the tests", rewrite)
     assert len(checksum([one])) == 64

@@ -15,6 +15,7 @@ import pytest
 from builders import row, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -91,7 +92,7 @@ def test_flips_are_pooled_over_attacks_without_controls() -> None:
     assert ranking.comparisons == 4 + 4 + 4 + 4 + 1
 
 
-@pytest.mark.parametrize("attacks", [[], ["none"], ["null", "none"]])
+@each("attacks", [], ["none"], ["null", "none"])
 def test_controls_alone_give_no_ranking(attacks: list[str]) -> None:
     assert rank_protocols(flip_rows("p", "x", "null"), {"p": ()}, attacks, {"none", "null"}) == []
 
@@ -106,14 +107,12 @@ def test_scoring_protocol_is_ranked_by_its_score() -> None:
     assert (ranks.rule, ranks.k, ranks.n) == ("score", 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("rows", "invalid", "excluded"),
-    [
-        ([], 0, 0),
-        (flip_rows("p", "??"), 2, 0),
-        (flip_rows("p", "=="), 0, 2),
-        ([row("c", [], protocol="p", excluded="e")], 0, 1),
-    ],
+@each(
+    "rows, invalid, excluded",
+    ([], 0, 0),
+    (flip_rows("p", "??"), 2, 0),
+    (flip_rows("p", "=="), 0, 2),
+    ([row("c", [], protocol="p", excluded="e")], 0, 1),
 )
 def test_protocol_without_valid_units_has_no_rate_and_no_front(rows: list[Row], invalid: int, excluded: int) -> None:
     (ranking,) = rank_protocols(rows, {"p": ()}, ["f"], ())
@@ -204,13 +203,11 @@ def test_usable_protocols_come_first_then_robustness_then_cost_then_name() -> No
     assert {s.pareto for s in ranks.values()} == {False}
 
 
-@pytest.mark.parametrize(
-    ("usable", "ranks", "front"),
-    [
-        ({}, [("good", 1), ("fine", 2), ("bad", 3)], ["good", "fine"]),
-        ({"good": "not shown"}, [("fine", 1), ("bad", 2), ("good", None)], ["fine"]),
-        ({"bad": "no", "fine": "no", "good": "no"}, [("good", None), ("fine", None), ("bad", None)], []),
-    ],
+@each(
+    "usable, ranks, front",
+    ({}, [("good", 1), ("fine", 2), ("bad", 3)], ["good", "fine"]),
+    ({"good": "not shown"}, [("fine", 1), ("bad", 2), ("good", None)], ["fine"]),
+    ({"bad": "no", "fine": "no", "good": "no"}, [("good", None), ("fine", None), ("bad", None)], []),
 )
 def test_front_holds_who_is_not_shown_to_be_worse_at_no_higher_cost(
     usable: dict[str, Usable], ranks: list[tuple[str, int | None]], front: list[str]
@@ -373,10 +370,8 @@ def test_protocol_that_shares_no_comparison_says_so() -> None:
     assert "shares no comparison with the others; 1.0 calls, 0 tokens" in " ".join(render([*apart.values()]).split())
 
 
-@pytest.mark.parametrize("many", [2, 28, 40])
-@pytest.mark.parametrize(
-    "name", ["name-{}", "protocol-consistency with 小型 models of many kinds and more {}", "x{}" * 60]
-)
+@each("many", 2, 28, 40)
+@each("name", "name-{}", "protocol-consistency with 小型 models of many kinds and more {}", "x{}" * 60)
 def test_plot_fits_eighty_columns_and_draws_every_mark_once(many: int, name: str) -> None:
     draw = random.Random(0)
     standings = [
@@ -411,10 +406,7 @@ def test_no_mark_vanishes_at_any_position(places: list[tuple[int, float]]) -> No
     assert sorted("".join(inside).replace("·", "").replace(" ", "").upper()) == sorted(MARKS[: len(standings)])
 
 
-@pytest.mark.parametrize(
-    ("measure", "counts"),
-    [("robust_accuracy", (9000, 8000, 4000, 1000)), ("flip_rate", (1000, 4000, 7000, 8000))],
-)
+@each("measure, counts", ("robust_accuracy", (9000, 8000, 4000, 1000)), ("flip_rate", (1000, 4000, 7000, 8000)))
 def test_staircase_joins_the_front_towards_the_better(measure: str, counts: tuple[int, ...]) -> None:
     # The two cheapest protocols share a column.
     places = zip(counts, (9e3, 99, 9, 8.9), strict=True)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from builders import row, verdict
 from command_result import fits
 from gate_builders import make_run
+from loops import each
 from rich.console import Console
 
 from distract.core import registry
@@ -145,10 +145,9 @@ def flips(attack: str, outcomes: str, protocol: str = "pairwise") -> list[Row]:
     return rows
 
 
-@pytest.mark.parametrize(
-    ("rows", "attacks", "sentence"),
-    [
-        (flips("f", "x..."), ["f"], "1 of 4 losing responses won after their f rewrite (25.0%, 95% interval 4.6–69.9%: "
+@each(
+    "rows, attacks, sentence",
+    (flips("f", "x..."), ["f"], "1 of 4 losing responses won after their f rewrite (25.0%, 95% interval 4.6–69.9%: "
             "too few to be sure)."),
         (flips("f", "x" * 20 + "." * 20), ["f"], "20 of 40 losing responses won after their f rewrite (50.0%, 95% "
             "interval 35.2–64.8%)."),
@@ -170,7 +169,6 @@ def flips(attack: str, outcomes: str, protocol: str = "pairwise") -> list[Row]:
         ([row("c", [A, B]), row("d", [A, A])], [], "The verdict changed with the order in 1 of 2 pairs before any "
             "rewrite."),
         ([], [], "pairwise: nothing to sum up."),
-    ],
 )  # fmt: skip
 def test_report_begins_with_sentences_that_state_the_result(rows: list[Row], attacks: list[str], sentence: str) -> None:
     text = render(rows, attacks, verbose=False)
@@ -194,33 +192,29 @@ def test_ties_are_counted_by_rule_and_controls_apart() -> None:
     assert "Without a distractor, as noise, 1 of 4 under null flipped." in text
 
 
-@pytest.mark.parametrize(
-    ("figure", "reason"),
-    [
-        (Figure("m", None, None, "f"), "not measured"),
-        (Figure("m", None, None, "f", excluded=3), "no eligible case: all 3 comparisons were left out"),
-        (Figure("m", None, None, "f", excluded=1), "no eligible case: 1 comparison was left out"),
-        (Figure("m", None, None, "f", invalid=1), "no valid verdict in 1 comparison"),
-        (
-            Figure("m", None, None, "f", excluded=3, reasons=(("[b]why\x1b", 2), ("baseline is a tie", 1))),
-            "no eligible case: [b]why\\x1b (2), 1 baseline was a tie",
-        ),
-    ],
+@each(
+    "figure, reason",
+    (Figure("m", None, None, "f"), "not measured"),
+    (Figure("m", None, None, "f", excluded=3), "no eligible case: all 3 comparisons were left out"),
+    (Figure("m", None, None, "f", excluded=1), "no eligible case: 1 comparison was left out"),
+    (Figure("m", None, None, "f", invalid=1), "no valid verdict in 1 comparison"),
+    (
+        Figure("m", None, None, "f", excluded=3, reasons=(("[b]why\x1b", 2), ("baseline is a tie", 1))),
+        "no eligible case: [b]why\\x1b (2), 1 baseline was a tie",
+    ),
 )
 def test_empty_figure_states_the_reason(figure: Figure, reason: str) -> None:
     assert counted_cells(figure) == empty_reason(figure) == reason
 
 
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        (Table("", ("", "%", "k/n"), [("", "a", ["1.0", "1/2"])]), ["k/n"]),
+@each(
+    "table, words",
+    (Table("", ("", "%", "k/n"), [("", "a", ["1.0", "1/2"])]), ["k/n"]),
         (Table("", ("", "%"), [("pairwise by score", "a", ["–"]), ("", "b by rating", "no")]),
             ["by score", "by rating", "–"]),
         (Table("", ("", "vs base"), [("", "k/n", ["better <0.001"])]), ["vs base", "better"]),
         (Table("", ("", "%"), [("", "n.s.", "n.s. is a reason")]), []),
         (Table("", ("", "%"), [("", "▲ a", ["1"])], ("▲",)), ["▲"]),
-    ],
 )  # fmt: skip
 def test_legend_explains_the_words_in_the_table(table: Table, words: list[str]) -> None:
     assert [one.partition(": ")[0] for one in table.legend.split("; ") if one] == words
@@ -282,16 +276,14 @@ def test_document_is_flat_and_rounded() -> None:
     assert "against" not in flip
 
 
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
-        (bar(None), ""), (bar(0.0, 4), "····"), (bar(0.5, 4), "██··"), (bar(1.0, 4), "████"),
+@each(
+    "call, text",
+    (bar(None), ""), (bar(0.0, 4), "····"), (bar(0.5, 4), "██··"), (bar(1.0, 4), "████"),
         (percent(None), "–"), (percent(1 / 3), "33.3"), (interval(None, None), ""), (interval(0.0, 0.5), "0.0–50.0"),
         (interval(-0.1, 0.5), "-10.0 to 50.0"), (p_value(0.0004), "<0.001"), (p_value(0.03), "0.030"),
         (p_value(None), ""),
         (count(1, "case"), "1 case"), (count(1200, "case"), "1,200 cases"),
         (count(2, "reply", "replies"), "2 replies"),
-    ],
 )  # fmt: skip
 def test_numbers_are_formatted_for_people(call: str, text: str) -> None:
     assert call == text

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from command_result import CommandResult
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
+from loops import each
 
 from distract.core.errors import DistractError, UsageError
 from distract.core.loop import answer
@@ -91,7 +92,7 @@ ECHOES: list[Answer | dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("echo", ECHOES)
+@each("echo", *ECHOES)
 def test_echoed_key_reaches_neither_reply_nor_store(echo: Answer | dict[str, Any], tmp_path: Path) -> None:
     class Patient(FakeServer):
         """Answers the odd request after the fine one, because a server without any valid answer would end the run."""
@@ -115,16 +116,14 @@ def test_echoed_key_reaches_neither_reply_nor_store(echo: Answer | dict[str, Any
     assert not any(is_shown(path.read_bytes().decode("latin-1")) for path in tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
+@each(
     "probed",
-    [
-        refusal(401, f"Incorrect API key provided: {KEY}"),
-        refusal(401, f"Incorrect API key provided: {SHOWN}"),
-        refusal(404, f"no model for {KEY}"),
-        refusal(400, KEY),
-        Answer(KEY.encode(), 500),
-        Answer({"error": {"message": "", "code": KEY}}, 402),
-    ],
+    refusal(401, f"Incorrect API key provided: {KEY}"),
+    refusal(401, f"Incorrect API key provided: {SHOWN}"),
+    refusal(404, f"no model for {KEY}"),
+    refusal(400, KEY),
+    Answer(KEY.encode(), 500),
+    Answer({"error": {"message": "", "code": KEY}}, 402),
 )
 def test_no_server_message_shows_a_key(probed: Answer) -> None:
     class Named(FakeServer):
@@ -146,7 +145,7 @@ def test_key_of_another_server_is_scrubbed_too(monkeypatch: pytest.MonkeyPatch) 
     assert reply.text == f"so {MARK} it is"
 
 
-@pytest.mark.parametrize("dummy", ["none", "EMPTY"])
+@each("dummy", "none", "EMPTY")
 def test_dummy_key_is_not_scrubbed(dummy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", dummy)
     with FakeServer(lambda request: completion(f"It is {dummy}.")) as server:
@@ -252,18 +251,16 @@ def own_options(tmp_path: Path, text: str) -> Options:
     return Options(catalogue=tmp_path / "own.toml")
 
 
-@pytest.mark.parametrize(
-    ("entry", "allowed", "message"),
-    [
-        ('key = "MY_API_KEY"', "", ""),
-        ('key = "AWS_SECRET_ACCESS_KEY"', "", "only variables that end in _API_KEY are sent"),
-        ('key = "HOME"', "OTHER", "only variables that end in _API_KEY are sent"),
-        ('key = "API_KEY_FILE"', "", "only variables that end in _API_KEY are sent"),
-        ('key = "AWS_SECRET_ACCESS_KEY"', "OTHER, AWS_SECRET_ACCESS_KEY", ""),
-        ('key = "OPENAI_API_KEY"', "", "that is the key of api.openai.com"),
-        ('key = "ANTHROPIC_API_KEY"', "", "that is the key of api.anthropic.com"),
-        ('key = "OPENAI_API_KEY"', "OPENAI_API_KEY", ""),
-    ],
+@each(
+    "entry, allowed, message",
+    ('key = "MY_API_KEY"', "", ""),
+    ('key = "AWS_SECRET_ACCESS_KEY"', "", "only variables that end in _API_KEY are sent"),
+    ('key = "HOME"', "OTHER", "only variables that end in _API_KEY are sent"),
+    ('key = "API_KEY_FILE"', "", "only variables that end in _API_KEY are sent"),
+    ('key = "AWS_SECRET_ACCESS_KEY"', "OTHER, AWS_SECRET_ACCESS_KEY", ""),
+    ('key = "OPENAI_API_KEY"', "", "that is the key of api.openai.com"),
+    ('key = "ANTHROPIC_API_KEY"', "", "that is the key of api.anthropic.com"),
+    ('key = "OPENAI_API_KEY"', "OPENAI_API_KEY", ""),
 )
 def test_catalogue_sends_keys_only_to_its_own_servers(
     entry: str, allowed: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -307,20 +304,18 @@ def test_redefined_built_in_name_is_noted(tmp_path: Path) -> None:
 # Passwords
 
 
-@pytest.mark.parametrize(
+@each(
     "address",
-    [
-        f"https://user:{PASSWORD}@h/v1",
-        f"https://user:p@ss:{PASSWORD}@h:99999/v1",
-        f"https://user:{PASSWORD}/x@h/v1",
-        f"user:{PASSWORD}@h",
-        f"//user:{PASSWORD}@h/v1",
-        f"https:/user:{PASSWORD}@h/v1",
-        f"https:user:{PASSWORD}@h/v1",
-        f"https://user:{PASSWORD}@[::1/v1",
-        f"HTTPS://{PASSWORD}@h/v1",
-        f"https://h/v1?key={PASSWORD}",
-    ],
+    f"https://user:{PASSWORD}@h/v1",
+    f"https://user:p@ss:{PASSWORD}@h:99999/v1",
+    f"https://user:{PASSWORD}/x@h/v1",
+    f"user:{PASSWORD}@h",
+    f"//user:{PASSWORD}@h/v1",
+    f"https:/user:{PASSWORD}@h/v1",
+    f"https:user:{PASSWORD}@h/v1",
+    f"https://user:{PASSWORD}@[::1/v1",
+    f"HTTPS://{PASSWORD}@h/v1",
+    f"https://h/v1?key={PASSWORD}",
 )
 def test_address_password_appears_in_no_message(
     address: str, run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -344,16 +339,14 @@ def test_address_password_appears_in_no_message(
     assert not any(PASSWORD in path.read_text("latin-1") for path in Path().rglob("*") if path.name == "run.json")
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
-    [
-        ("attack", "--judge", f"openai:https://u:{PASSWORD}@h/v1"),
-        ("attack", "--judge", f"transformers:https://u:{PASSWORD}@h/v1"),
-        ("attack", f"https://u:{PASSWORD}@h/v1"),
-        ("attack", "--data", f"https://u:{PASSWORD}@h/v1"),
-        ("list", f"https://u:{PASSWORD}@h/v1"),
-        ("check", f"https://u:{PASSWORD}@h/v1"),
-    ],
+    ("attack", "--judge", f"openai:https://u:{PASSWORD}@h/v1"),
+    ("attack", "--judge", f"transformers:https://u:{PASSWORD}@h/v1"),
+    ("attack", f"https://u:{PASSWORD}@h/v1"),
+    ("attack", "--data", f"https://u:{PASSWORD}@h/v1"),
+    ("list", f"https://u:{PASSWORD}@h/v1"),
+    ("check", f"https://u:{PASSWORD}@h/v1"),
 )
 def test_misplaced_address_loses_its_password_in_the_message(
     arguments: tuple[str, ...], run: Callable[..., CommandResult]
@@ -363,15 +356,13 @@ def test_misplaced_address_loses_its_password_in_the_message(
     assert PASSWORD not in done.out + done.err
 
 
-@pytest.mark.parametrize(
+@each(
     "proxy",
-    [
-        f"http://user:{PASSWORD}@127.0.0.1:9",
-        f"http://user:p@s:{PASSWORD}@127.0.0.1:99999",
-        f"ftp://user:{PASSWORD}@h",
-        f"http://user:{PASSWORD}\n@h",
-        f"socks5://user:{PASSWORD}@127.0.0.1:9",
-    ],
+    f"http://user:{PASSWORD}@127.0.0.1:9",
+    f"http://user:p@s:{PASSWORD}@127.0.0.1:99999",
+    f"ftp://user:{PASSWORD}@h",
+    f"http://user:{PASSWORD}\n@h",
+    f"socks5://user:{PASSWORD}@127.0.0.1:9",
 )
 def test_proxy_password_appears_in_no_message(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTPS_PROXY", "ALL_PROXY"):

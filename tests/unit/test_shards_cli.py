@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from command_result import CommandResult
+from loops import each
 from shard_runs import contents, judge_shards, prepare
 
 import distract
@@ -31,7 +32,7 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("name", LINES)
+@each("name", *LINES)
 def test_commands_divide_and_merge(name: str, run: Run) -> None:
     prepare("consistency")  # writes the data
     targets = ("--attack", "prolixity", "--target", "m1", "--generator", "rules") if name == "leaderboard" else ()
@@ -78,31 +79,29 @@ def test_shard_with_no_valid_verdict_is_inconclusive(run: Run) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            (*LINES["attack"], "--minimal", "2"),
-            "--minimal takes the clearest flips of a whole run; after `distract merge`",
-        ),
-        (
-            (*LINES["attack"], "--html", "r.html"),
-            "--html and --markdown show a whole run; give them to `distract merge`",
-        ),
-        (
-            (*LINES["leaderboard"], "--attack", "prolixity", "--generator", "rules"),
-            "name those to attack with --target",
-        ),
-        ((*LINES["leaderboard"], "--against", "v.jsonl"), "--against compares the boards of a whole run"),
-        (("leaderboard", "--matches", "v.jsonl"), "--shard applies only when a judge is asked"),
-        (("meta", "--judge", "planted:bold", "--judge", "replay:x"), "--shard divides what judges are asked"),
-        (
-            ("gate", "--judge", "planted:bold", "--max-flip-rate", "0.1"),
-            "no option --shard: use `distract attack --shard I/N` for each part, `distract merge`, then `distract gate",
-        ),
-        (("explain", "r"), "No such option '--shard'."),
-        ((*LINES["attack"], "--shard", "1/2"), "Option '--shard' is given 2 times"),
-    ],
+@each(
+    "arguments, message",
+    (
+        (*LINES["attack"], "--minimal", "2"),
+        "--minimal takes the clearest flips of a whole run; after `distract merge`",
+    ),
+    (
+        (*LINES["attack"], "--html", "r.html"),
+        "--html and --markdown show a whole run; give them to `distract merge`",
+    ),
+    (
+        (*LINES["leaderboard"], "--attack", "prolixity", "--generator", "rules"),
+        "name those to attack with --target",
+    ),
+    ((*LINES["leaderboard"], "--against", "v.jsonl"), "--against compares the boards of a whole run"),
+    (("leaderboard", "--matches", "v.jsonl"), "--shard applies only when a judge is asked"),
+    (("meta", "--judge", "planted:bold", "--judge", "replay:x"), "--shard divides what judges are asked"),
+    (
+        ("gate", "--judge", "planted:bold", "--max-flip-rate", "0.1"),
+        "no option --shard: use `distract attack --shard I/N` for each part, `distract merge`, then `distract gate",
+    ),
+    (("explain", "r"), "No such option '--shard'."),
+    ((*LINES["attack"], "--shard", "1/2"), "Option '--shard' is given 2 times"),
 )
 def test_shard_is_refused_in_one_line(arguments: Sequence[str], message: str, run: Run) -> None:
     prepare("consistency")

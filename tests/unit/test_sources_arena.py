@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import DataError, UsageError
 from distract.data import json_stream
@@ -136,8 +137,8 @@ def test_every_form_matches_a_plain_loop(name: str, tmp_path: Path, data: st.Dat
     )
 
 
-@pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("word", [word for word in WORDS if word] + ["A", "B", "Tie", "TIE (bothbad)", "Error", "NaN"])
+@each("name", *FORMS)
+@each("word", *([word for word in WORDS if word] + ["A", "B", "Tie", "TIE (bothbad)", "Error", "NaN"]))
 def test_winners_match_the_table(word: str, name: str, tmp_path: Path) -> None:
     matches = cells([vote(winner="model_a"), vote(winner=word)], tmp_path, name).matches
     meaning = WORDS[word.casefold()]
@@ -158,7 +159,7 @@ def test_null_is_no_verdict_and_a_model_name_is_the_winner(tmp_path: Path) -> No
         assert (matches.invalid, matches.outcome.tolist()) == (1, [1, 0, 0, 1])
 
 
-@pytest.mark.parametrize("name", FORMS)
+@each("name", *FORMS)
 def test_kaggle_columns_are_read(name: str, tmp_path: Path) -> None:
     def row(*hot: int, text: object = "ok") -> dict[str, Any]:
         flags = dict(zip(("winner_model_a", "winner_model_b", "winner_tie"), hot, strict=True))
@@ -185,19 +186,17 @@ def test_kaggle_columns_are_read(name: str, tmp_path: Path) -> None:
         assert matches.lengths[:, 0].tolist() == [3, 5, 3]
 
 
-@pytest.mark.parametrize(
-    ("columns", "rows", "prompts"),
-    [
-        (("question_id",), [(81,), (81,), (82,)], ["81", "81", "82"]),
-        (("question_id",), [(81.0,), (81.0,), (82.0,)], ["81", "81", "82"]),
-        (("prompt", "question_id"), [("p", 1), ("q", 2), ("p", 2)], ["1", "2", "2"]),
-        (("prompt_id", "question_id"), [("u", 1), ("v", 1), ("u", 1)], ["u", "v", "u"]),
-        (("prompt_id", "question_id"), [(None, 1), (None, 1), ("u", 2)], ["1", "1", "2"]),
-        (("prompt",), [(["p", "q"],), (["p"],), (["p"],)], ["p\x1eq", "p", "p"]),
-        (("instruction", "turn"), [("same", 1), ("same", 2), ("long " * 500, 1)], ["same", "same", "long " * 500]),
-        (("question_id",), [("i",), ("j",), ("k",)], None),  # unique ids identify no prompt
-        (("turn",), [(1,), (1,), (2,)], None),
-    ],
+@each(
+    "columns, rows, prompts",
+    (("question_id",), [(81,), (81,), (82,)], ["81", "81", "82"]),
+    (("question_id",), [(81.0,), (81.0,), (82.0,)], ["81", "81", "82"]),
+    (("prompt", "question_id"), [("p", 1), ("q", 2), ("p", 2)], ["1", "2", "2"]),
+    (("prompt_id", "question_id"), [("u", 1), ("v", 1), ("u", 1)], ["u", "v", "u"]),
+    (("prompt_id", "question_id"), [(None, 1), (None, 1), ("u", 2)], ["1", "1", "2"]),
+    (("prompt",), [(["p", "q"],), (["p"],), (["p"],)], ["p\x1eq", "p", "p"]),
+    (("instruction", "turn"), [("same", 1), ("same", 2), ("long " * 500, 1)], ["same", "same", "long " * 500]),
+    (("question_id",), [("i",), ("j",), ("k",)], None),  # unique ids identify no prompt
+    (("turn",), [(1,), (1,), (2,)], None),
 )
 def test_first_known_column_identifies_the_prompt(
     columns: tuple[str, ...], rows: list[tuple[Any, ...]], prompts: list[str] | None, tmp_path: Path
@@ -211,7 +210,7 @@ def make_conversation(user: str, *assistant: object) -> list[dict[str, object]]:
     return [{"role": "user", "content": user}, *({"role": "assistant", "content": text} for text in assistant)]
 
 
-@pytest.mark.parametrize("name", ["v.jsonl", "v.json", "v.parquet"])
+@each("name", "v.jsonl", "v.json", "v.parquet")
 def test_conversations_supply_prompt_and_lengths(name: str, tmp_path: Path) -> None:
     rows = [
         vote(conversation_a=make_conversation("hi", "1", "22"), conversation_b=make_conversation("hi", "")),
@@ -224,19 +223,17 @@ def test_conversations_supply_prompt_and_lengths(name: str, tmp_path: Path) -> N
     assert matches.lengths.tolist() == [[3, 0], [2, 3], [1, 1]]
 
 
-@pytest.mark.parametrize(
+@each(
     "more",
+    [{"length_a": 1, "length_b": 2}, {"length_a": None, "length_b": 2}],
+    [{"length_a": 1}, {"length_a": 1}],
+    [{"response_a": "", "response_b": ""}, {}],
+    [{"response_a": "r", "response_b": "s"}, {"response_a": "r"}],
     [
-        [{"length_a": 1, "length_b": 2}, {"length_a": None, "length_b": 2}],
-        [{"length_a": 1}, {"length_a": 1}],
-        [{"response_a": "", "response_b": ""}, {}],
-        [{"response_a": "r", "response_b": "s"}, {"response_a": "r"}],
-        [
-            {"conversation_a": make_conversation("p", "r"), "conversation_b": make_conversation("p", "r")},
-            {"conversation_a": make_conversation("p", None)},
-        ],
-        [{}, {"response_a": "r", "response_b": "s"}],
+        {"conversation_a": make_conversation("p", "r"), "conversation_b": make_conversation("p", "r")},
+        {"conversation_a": make_conversation("p", None)},
     ],
+    [{}, {"response_a": "r", "response_b": "s"}],
 )
 def test_some_rows_may_lack_lengths(more: list[dict[str, Any]], tmp_path: Path) -> None:
     assert cells([vote(**one) for one in more], tmp_path).matches.lengths is None
@@ -326,7 +323,7 @@ WRONG: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("key", WRONG)
+@each("key", *WRONG)
 def test_malformed_votes_are_located_in_one_line(key: str, tmp_path: Path) -> None:
     text, expected = WRONG[key]
     (tmp_path / "v").write_text(text, encoding="utf-8", newline="")
@@ -348,7 +345,7 @@ ODD: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("key", ODD)
+@each("key", *ODD)
 def test_odd_files_are_read(key: str, tmp_path: Path) -> None:
     (tmp_path / "v").write_bytes(ODD[key])
     matches = read_source(tmp_path / "v").matches
@@ -360,13 +357,11 @@ def test_odd_files_are_read(key: str, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        b"model_a,model_b,winner\nx,y,tie\nx,\xff,tie\n",
-        b'{"model_a": "x", "model_b": "y", "winner": "tie"}\n\n{"model_a": "\xff"}',
-        b'[{"model_a": "x", "model_b": "y", "winner": "tie"},\n\n{"model_a": "\xff"}]',
-    ],
+    b"model_a,model_b,winner\nx,y,tie\nx,\xff,tie\n",
+    b'{"model_a": "x", "model_b": "y", "winner": "tie"}\n\n{"model_a": "\xff"}',
+    b'[{"model_a": "x", "model_b": "y", "winner": "tie"},\n\n{"model_a": "\xff"}]',
 )
 def test_undecodable_bytes_name_their_line(raw: bytes, tmp_path: Path) -> None:
     (tmp_path / "v").write_bytes(raw)
@@ -386,7 +381,7 @@ def read_array(path: Path) -> list[json_stream.Object]:
         return list(json_stream.stream_array(file, str(path)))
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 7, 64])
+@each("chunk", 1, 2, 7, 64)
 def test_array_is_the_same_however_it_is_read(chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "CHUNK", chunk)
     rows = [{"n": n, "text": 'ü🦙 "]},{[ \\', "more": [1.5, None, {"x": True}]} for n in range(5)]

@@ -11,6 +11,7 @@ import pytest
 from builders import finish, row, set_up, verdict
 from command_result import CommandResult
 from loopback import FakeServer, ReceivedRequest, completion
+from loops import each
 from test_leaderboard_cli import data
 from test_unread import texts
 
@@ -172,7 +173,7 @@ def test_damaged_texts_leave_the_run_usable(
     assert repeat(folder, "failures", tmp_path / "store") == [COMPLETE]
 
 
-@pytest.mark.parametrize("text", ["\ud800 \x1b[31m ::error:: \u202e", "x" * MAX_TEXT, "A" + "é" * 10**6 + "Z"])
+@each("text", "\ud800 \x1b[31m ::error:: \u202e", "x" * MAX_TEXT, "A" + "é" * 10**6 + "Z")
 def test_hostile_text_is_ascii_and_cut(tmp_path: Path, text: str) -> None:
     reply = Reply(text)
     for failure in (None, ParseFailure("no verdict", reply)):
@@ -203,15 +204,13 @@ def test_unanswered_requests_have_no_text(tmp_path: Path, judged: Callable[..., 
     assert texts(tmp_path / "r") == []
 
 
-@pytest.mark.parametrize(
-    ("command", "more"),
-    [
-        ("attack", ("--attack", "sycophancy", "--minimal", "2")),
-        ("gate", ("--max-flip-rate", "0.5", "--budget", "40")),
-        ("leaderboard", ("--data", "d.jsonl")),
-        ("consistency", ("--data", "d.jsonl")),
-        ("meta", ()),
-    ],
+@each(
+    "command, more",
+    ("attack", ("--attack", "sycophancy", "--minimal", "2")),
+    ("gate", ("--max-flip-rate", "0.5", "--budget", "40")),
+    ("leaderboard", ("--data", "d.jsonl")),
+    ("consistency", ("--data", "d.jsonl")),
+    ("meta", ()),
 )
 def test_every_command_takes_the_option(run: Callable[..., CommandResult], command: str, more: tuple[str, ...]) -> None:
     data("d.jsonl")
@@ -263,7 +262,7 @@ def test_server_in_words_is_quoted(run: Callable[..., CommandResult]) -> None:
     assert "\x1b" not in shown.out
 
 
-@pytest.mark.parametrize(("keep_text", "expected"), [("failures", "xy"), ("all", "xyy"), ("none", "")])
+@each("keep_text, expected", ("failures", "xy"), ("all", "xyy"), ("none", ""))
 def test_answer_read_beside_an_unreadable_one_is_kept_when_it_is_at_fault(
     tmp_path: Path, keep_text: KeepText, expected: str
 ) -> None:

@@ -68,7 +68,7 @@ def rate_with_library(played: list[Match], models: tuple[str, ...], **options: A
     return [(rating[name].mu, rating[name].sigma) for name in models]
 
 
-@pytest.mark.parametrize("options", [{}, {"tau": 0.0}, {"draw_probability": 0.4}])
+@each("options", {}, {"tau": 0.0}, {"draw_probability": 0.4})
 def test_file_order_gives_the_numbers_of_the_library(options: dict[str, float]) -> None:
     played = simulate_matches(6, 400)
     ratings = ours.rate(table(played), order="file", **{"draw_probability": 0.1, **options})
@@ -128,7 +128,7 @@ def moments(near: float, width: float) -> tuple[float, float]:
     return near + mean, integral(2, mean) / integral(0)
 
 
-@each("beyond", [-400.0, -66.7, -30.01, -29.99, -8.0, -1.0, 0.0, 0.5, 3.0, 7.0])
+@each("beyond", -400.0, -66.7, -30.01, -29.99, -8.0, -1.0, 0.0, 0.5, 3.0, 7.0)
 def test_win_truncates_the_difference_on_one_side(beyond: float) -> None:
     mean, variance = moments(-beyond, math.inf)
     for shift, shrink in (ours.win_effect(beyond), [one[0] for one in ours.win_effects(np.array([beyond]))]):
@@ -136,8 +136,8 @@ def test_win_truncates_the_difference_on_one_side(beyond: float) -> None:
         assert 1 - shrink == pytest.approx(variance, rel=1e-6, abs=1e-9)
 
 
-@each("margin", [1e-3, 0.1, 0.9, 3.0, 8.0])
-@each("ahead", [-400.0, -66.0, -12.0, -1.0, 1e-9, 0.3, 5.0, 31.0])
+@each("margin", 1e-3, 0.1, 0.9, 3.0, 8.0)
+@each("ahead", -400.0, -66.0, -12.0, -1.0, 1e-9, 0.3, 5.0, 31.0)
 def test_tie_truncates_it_on_both_sides(ahead: float, margin: float) -> None:
     mean, variance = moments(abs(ahead) - margin, 2 * margin)
     for shift, shrink in (
@@ -149,18 +149,16 @@ def test_tie_truncates_it_on_both_sides(ahead: float, margin: float) -> None:
 
 
 @each(
-    ("ahead", "margin", "down", "gone"),
-    [
-        (0.0, 0.1, 0.0, 0.9966711089933002),
-        (1e-6, 1.01e-6, 9.99999999999659967e-7, 0.99999999999965997),
-        (3.0, 1e-3, 2.99999900000073333, 0.99999966666731111),
-        (8.0, 0.001, 7.9999973333450667, 0.9999996666709777),
-        (15.0, 1.19e-7, 14.9999999999999292, 0.99999999999999528),
-        (15.0, 1.01e-6, 14.9999999999948995, 0.9999999999996599),
-        (29.0, 1e-6, 28.9999999999903333, 0.99999999999966667),
-        (30.0, 1.5, 28.535001849988532, 0.998777854175783),
-        (1e4, 1.01e-6, 9999.9999999965997, 0.9999999999996599),
-    ],
+    "ahead, margin, down, gone",
+    (0.0, 0.1, 0.0, 0.9966711089933002),
+    (1e-6, 1.01e-6, 9.99999999999659967e-7, 0.99999999999965997),
+    (3.0, 1e-3, 2.99999900000073333, 0.99999966666731111),
+    (8.0, 0.001, 7.9999973333450667, 0.9999996666709777),
+    (15.0, 1.19e-7, 14.9999999999999292, 0.99999999999999528),
+    (15.0, 1.01e-6, 14.9999999999948995, 0.9999999999996599),
+    (29.0, 1e-6, 28.9999999999903333, 0.99999999999966667),
+    (30.0, 1.5, 28.535001849988532, 0.998777854175783),
+    (1e4, 1.01e-6, 9999.9999999965997, 0.9999999999996599),
 )
 def test_tie_is_exact_to_the_last_digits(ahead: float, margin: float, down: float, gone: float) -> None:
     """Mean and variance between both ends of the margin, computed with 60 digits."""
@@ -186,7 +184,7 @@ def test_both_implementations_agree_and_stay_in_range(ahead: float, margin: floa
     assert 0 <= one[1] <= 1
 
 
-@pytest.mark.parametrize(("wins", "ties", "share"), [(9, 0, 0.0), (0, 9, 0.9), (3, 9, 0.75), (0, 1, 0.5)])
+@each("wins, ties, share", (9, 0, 0.0), (0, 9, 0.9), (3, 9, 0.75), (0, 1, 0.5))
 def test_draw_probability_is_the_share_of_ties(wins: int, ties: int, share: float) -> None:
     won: list[Match] = [("m1", "m2", "a")] * wins
     matches = table([*won, *[("m1", "m2", "tie")] * ties], [f"p{at}" for at in range(wins + ties)])
@@ -239,7 +237,7 @@ def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]],
         assert rating == pytest.approx(expected, abs=1e-8)
 
 
-@pytest.mark.parametrize("options", [{}, {"order": "file"}])
+@each("options", {}, {"order": "file"})
 def test_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> None:
     matches = table(simulate_matches(4, 200), [f"p{at // 6}" for at in range(200)])
     rating = ours.rate(matches, **options).rating
@@ -252,18 +250,16 @@ def test_draws_with_and_without_a_table_spread_alike() -> None:
     assert ours.redraw(matches, draw(1, 400, 300, table=False)).std(axis=0) == pytest.approx(one, rel=0.2)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"mu": math.nan}, "mu: expected a number, found nan"),
-        ({"sigma": 0.0}, "sigma: expected a number above 0, found 0.0"),
-        ({"beta": -1.0}, "beta: expected a number above 0, found -1.0"),
-        ({"tau": -0.1}, "tau: expected a number, 0 or more, found -0.1"),
-        ({"draw_probability": 1.0}, "draw_probability: expected a number from 0 to below 1, found 1.0"),
-        ({"draw_probability": -0.1}, "draw_probability: expected a number from 0 to below 1, found -0.1"),
-        ({"shuffles": 0}, "shuffles: expected a whole number, 1 to 10,000, found 0"),
-        ({"order": "best"}, "order: expected shuffled or file, found 'best'"),
-    ],
+@each(
+    "parameters, message",
+    ({"mu": math.nan}, "mu: expected a number, found nan"),
+    ({"sigma": 0.0}, "sigma: expected a number above 0, found 0.0"),
+    ({"beta": -1.0}, "beta: expected a number above 0, found -1.0"),
+    ({"tau": -0.1}, "tau: expected a number, 0 or more, found -0.1"),
+    ({"draw_probability": 1.0}, "draw_probability: expected a number from 0 to below 1, found 1.0"),
+    ({"draw_probability": -0.1}, "draw_probability: expected a number from 0 to below 1, found -0.1"),
+    ({"shuffles": 0}, "shuffles: expected a whole number, 1 to 10,000, found 0"),
+    ({"order": "best"}, "order: expected shuffled or file, found 'best'"),
 )
 def test_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
     matches = table([("x", "y", "a")])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loops import each
 
 import distract
 from distract.core.registry import protocols
@@ -70,7 +71,7 @@ def test_probabilities_are_shown(run: Any) -> None:
     assert "read: B wins (shown second), A 0.000, B 1.000, tie 0.000; mass on the choices 1.000" in ran.out
 
 
-@pytest.mark.parametrize("name", [*protocols()])
+@each("name", *protocols())
 def test_every_protocol_can_be_tried(tmp_path: Path, name: str) -> None:
     pair = trial.compare_case(trial.PAIR)
     if (protocols()[name].shows or 2) != 2:
@@ -115,20 +116,18 @@ def test_case_of_data(run: Any) -> None:
     assert "case 'c1' has fewer than two responses" in run("try", "j.toml", "--data", "d.jsonl").err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("none.toml",), "none.toml: no such file"),
-        (("planted:longest",), "did you mean 'planted:longer'"),
-        (("j.toml", "--question", "x"), "a pair of your own needs --response-a and --response-b too"),
-        (("j.toml", "--case", "x", "--question", "x"), "name a case with --data and --case, or give --question"),
-        (("j.toml", "--protocol", "pairwize"), "did you mean 'pairwise'"),
-        (
-            ("j.toml", "--model-option", "timeout=3"),
-            "; planted:longer is planted and loads no model",
-        ),
-        (("j.toml", "--protocol", "rank-4"), "rank-4"),
-    ],
+@each(
+    "arguments, message",
+    (("none.toml",), "none.toml: no such file"),
+    (("planted:longest",), "did you mean 'planted:longer'"),
+    (("j.toml", "--question", "x"), "a pair of your own needs --response-a and --response-b too"),
+    (("j.toml", "--case", "x", "--question", "x"), "name a case with --data and --case, or give --question"),
+    (("j.toml", "--protocol", "pairwize"), "did you mean 'pairwise'"),
+    (
+        ("j.toml", "--model-option", "timeout=3"),
+        "; planted:longer is planted and loads no model",
+    ),
+    (("j.toml", "--protocol", "rank-4"), "rank-4"),
 )
 def test_wrong_input_is_one_line(run: Any, arguments: tuple[str, ...], message: str) -> None:
     ran = run("try", *arguments)

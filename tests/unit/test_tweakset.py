@@ -7,7 +7,7 @@ from collections import Counter
 from importlib import resources
 from typing import Any
 
-import pytest
+from loops import each
 
 from distract.core import registry
 from distract.core.records import Constraint
@@ -75,7 +75,7 @@ MISTAKES = {
 }
 """Deliberate mistakes in good answers: a rewrite that corrects one is rejected."""
 
-each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+each_case = each("case", *CASES)
 
 
 def constraints_of(case: dict[str, Any]) -> list[Constraint]:
@@ -157,7 +157,7 @@ def test_every_severity_breaks_its_number_of_constraints(case: dict[str, Any]) -
             assert inspect_severity(response["text"], constraints_of(case), response["severity"])[0] == ()
 
 
-@pytest.mark.parametrize(("case_id", "mistake"), MISTAKES.items())
+@each("case_id, mistake", *MISTAKES.items())
 def test_good_responses_contain_their_known_mistake(case_id: str, mistake: str) -> None:
     case = next(case for case in CASES if case["id"] == case_id)
     good = [r["text"].casefold() for r in case["responses"] if r["author"] == "good"]

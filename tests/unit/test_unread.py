@@ -13,6 +13,7 @@ from builders import case, drive, request, verdict
 from command_result import CommandResult
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.plan import Plan
 from distract.core.plugin import Calls, Comparison, Protocol
@@ -34,7 +35,7 @@ def ask_and_read(comparison: Comparison) -> Plan[Judgment]:
     return verdict("a") if reply.text == "A" else Judgment(None, read="text", failure="says nothing")
 
 
-@pytest.mark.parametrize("samples", [1, 3])
+@each("samples", 1, 3)
 def test_protocol_with_its_own_parser_shows_its_last_reply(samples: int) -> None:
     x, y = Response("x", ("x",)), Response("y", ("y",))
     own_protocol = Protocol("mine", "one of the tests", ask_and_read, Calls(2))

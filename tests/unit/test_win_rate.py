@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.stats import ratings
 from distract.stats.ratings.draws import Draws, draw
@@ -112,8 +113,8 @@ def test_draw_replays_matches(played: list[Match], rows: list[list[int]]) -> Non
         assert shares == pytest.approx([again.get(name, own[name]) for name in matches.models], abs=1e-12)
 
 
-@pytest.mark.parametrize("prompts", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
+@each("prompts", True, False)
+@each("weighted", True, False)
 def test_draws_spread_as_the_covariance_predicts(prompts: bool, weighted: bool) -> None:
     matches = table(simulate_matches(600, 120), prompts=prompts)
     drawn = draw(0, 2000, matches.clusters, table=weighted)
@@ -122,7 +123,7 @@ def test_draws_spread_as_the_covariance_predicts(prompts: bool, weighted: bool) 
     assert ratings.mean(axis=0) == pytest.approx(rated.rating, abs=0.002)
 
 
-@pytest.mark.parametrize("prompts", [True, False])
+@each("prompts", True, False)
 def test_small_blocks_change_nothing(prompts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     matches = table(simulate_matches(300, 50), prompts=prompts)
     weighted, free = draw(0, 30, matches.clusters), draw(0, 30, matches.clusters, table=False)
