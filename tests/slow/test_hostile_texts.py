@@ -9,18 +9,16 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import CommandResult, Run
 from fuzzer import Fuzz
 from loopback import FakeServer, ReceivedRequest, completion
-
-Run = Callable[..., CommandResult]
 
 TEXTS = 300
 OBEYED = re.compile(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_result import check_refusal
 from hypothesis import example, given
 from hypothesis import strategies as st
 from loops import each
@@ -74,9 +75,7 @@ def test_malformed_address_exits_with_2(run: Any) -> None:
         ("openai:m", "--base-url", "http://ｅｘａｍｐｌｅ/v1"),
         ("http://a..b/v1#m",),
     ):
-        ran = run("attack", "--judge", *arguments)
-        assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
-        assert "server's address" in ran.err
+        check_refusal(run("attack", "--judge", *arguments), "server's address")
 
 
 @each(

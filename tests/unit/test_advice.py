@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from command_result import CommandResult
+from command_result import Run
 from loops import each
-
-Run = Callable[..., CommandResult]
 
 FLIP = ("--protocol", "pairwise", "--measure", "flip", "--limit", "40")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import CommandResult, Run, check_refusal
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, token
@@ -37,7 +37,6 @@ from distract.studies.anchors.maker import NoAnchors, order_by_lead
 from distract.studies.drift import list_served_changes
 
 PAIRWISE = registry.protocols()["pairwise"]
-Run = Callable[..., CommandResult]
 CODE = {"unchanged": 0, "drifted": 1, "another judge": 1}
 
 
@@ -115,11 +114,9 @@ def test_damaged_file_gives_one_line(
     Path("b.json").write_text(text())
     with pytest.raises((DataError, ValueError), match=re.escape(problem)):
         read_anchors(Path("b.json"))
-    ran = run("anchors", "check", "b.json", "--judge", "planted:fair")
-    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    check_refusal(run("anchors", "check", "b.json", "--judge", "planted:fair"))
     assert run("anchors", "check", "no.json").code == 2
-    gated = run("gate", "--judge", "planted:fair", "--max-flip-rate", "0.2", "--anchors", "b.json")
-    assert (gated.code, problem in gated.err) == (2, True)
+    check_refusal(run("gate", "--judge", "planted:fair", "--max-flip-rate", "0.2", "--anchors", "b.json"), problem)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
@@ -439,8 +436,10 @@ def test_flickering_judge_has_no_anchors(run: Run) -> None:
 def test_equal_responses_are_no_anchors(run: Run) -> None:
     rows = [{"prompt": f"q{i}", "response_a": "x", "response_b": "x" if i else "y"} for i in range(30)]
     Path("same.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    ran = run("anchors", "make", "--judge", "planted:longer", "--data", "same.jsonl")
-    assert (ran.code, "1 prompt with two different responses" in ran.err) == (2, True)
+    check_refusal(
+        run("anchors", "make", "--judge", "planted:longer", "--data", "same.jsonl"),
+        "1 prompt with two different responses",
+    )
 
 
 def test_check_names_what_identifies_another_version(run: Run) -> None:
@@ -453,10 +452,13 @@ def test_check_names_what_identifies_another_version(run: Run) -> None:
 def test_judge_must_know_the_way_of_asking(run: Run) -> None:
     Path("mine.py").write_text("def judge(response_a, response_b):\n    return len(response_a) > len(response_b)\n")
     assert run("anchors", "make", "--judge", "python:mine.py:judge", "--size", 20, "--limit", 30).code == 0
-    ran = run("anchors", "check", "anchors.json", "--judge", "planted:longer")
-    assert (ran.code, "brings its own way of asking (function), which planted:longer lacks" in ran.err) == (2, True)
-    ran = run("anchors", "make", "--judge", "planted:longer", "--protocol", "strong-reference")
-    assert (ran.code, "--reference-model" in ran.err) == (2, True)
+    check_refusal(
+        run("anchors", "check", "anchors.json", "--judge", "planted:longer"),
+        "brings its own way of asking (function), which planted:longer lacks",
+    )
+    check_refusal(
+        run("anchors", "make", "--judge", "planted:longer", "--protocol", "strong-reference"), "--reference-model"
+    )
 
 
 def test_other_prompts_make_anchors_useless(run: Run) -> None:
@@ -464,16 +466,14 @@ def test_other_prompts_make_anchors_useless(run: Run) -> None:
     anchors = read_anchors(Path("anchors.json"))
     changed = [replace(one, row=replace(one.row, keys=("0" * 64,))) for one in anchors.anchors]
     write_anchors(replace(anchors, anchors=tuple(changed)), Path("anchors.json"))
-    ran = run("anchors", "check", "anchors.json")
-    assert (ran.code, "its prompts are not those of today (pairwise)" in ran.err) == (2, True)
+    check_refusal(run("anchors", "check", "anchors.json"), "its prompts are not those of today (pairwise)")
 
 
 def test_file_cannot_name_code_to_run(run: Run) -> None:
     Path("mine.py").write_text("def judge(response_a, response_b):\n    return len(response_a) > len(response_b)\n")
     name = "python:mine.py:judge"
     assert run("anchors", "make", "--judge", name, "--size", 20, "--limit", 30).code == 0
-    ran = run("anchors", "check", "anchors.json")
-    assert (ran.code, "name it on the command line, with --judge" in ran.err) == (2, True)
+    check_refusal(run("anchors", "check", "anchors.json"), "name it on the command line, with --judge")
     assert run("anchors", "check", "anchors.json", "--judge", name).code == 0
     Path("mine.py").write_text("def judge(response_a, response_b):\n    return len(response_a) < len(response_b)\n")
     assert run("anchors", "check", "anchors.json", "--judge", name).out.startswith("another judge")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import finish, set_up
-from command_result import CommandResult, fits
+from command_result import Run, fits
 from loops import each
 
 from distract.core.backend import Batch
@@ -21,7 +21,6 @@ from distract.core.usage import Tally
 from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.attack import session
 
-Run = Callable[..., CommandResult]
 RULES = ("attack", "--judge", "planted:bold", "--generator", "rules", "--measure", "flip_rate")
 ONE = (*RULES, "--protocol", "pairwise", "--attack", "assertiveness", "--limit", "4")
 FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "minimal.jsonl", "summary.json")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations, product
 from math import comb
@@ -14,14 +13,15 @@ from typing import Any
 
 import pytest
 from builders import case, drive, finish, scored, set_up, verdict
+from command_result import Run
+from fakes import Counted
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
 from rich.console import Console
 
-from distract.cli import main
-from distract.cli.consistency import PROTOCOLS, consistency
-from distract.core.backend import Backend, Batch
+from distract.cli.consistency import PROTOCOLS
+from distract.core.backend import Backend
 from distract.core.errors import BackendError, UsageError
 from distract.core.job import Job
 from distract.core.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
@@ -31,7 +31,7 @@ from distract.core.usage import Tally
 from distract.data.formats.native import format_line as native
 from distract.judging.comparison import comparable_responses
 from distract.judging.orders import Manner
-from distract.models.scripted import ScriptedBackend, make_planted
+from distract.models.scripted import make_planted
 from distract.report.terminal import show
 from distract.studies.consistency import design
 from distract.studies.consistency.design import ConsistencyConfig
@@ -379,27 +379,12 @@ def run(job: Job[ConsistencyResult], tally: Tally, store: Path) -> LoadedRun:
     return finish(job, store, tally).run
 
 
-class Breaking:
-    """A backend that answers one request at a time and fails after a number of replies."""
-
-    def __init__(self, inner: ScriptedBackend, after: int) -> None:
-        self.identity, self.reads_slots = inner.identity, inner.reads_slots
-        self._inner, self._left = inner, after
-
-    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        for index in sorted(wanted):
-            if not self._left:
-                raise BackendError("the server is gone")
-            self._left -= 1
-            yield from self._inner.reply(requests, frozenset({index}))
-
-
 @each("after", 1, 30, 60)
 def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
     cases, tally = [make_case(), make_case("c2", "abcde", "Another.")], Tally()
     run(ready(tmp_path, make_planted("random"), cases, out="whole"), Tally(), tmp_path / "s1")
     with pytest.raises(BackendError):
-        run(ready(tmp_path, Breaking(make_planted("random"), after), cases), Tally(), tmp_path / "s2")
+        run(ready(tmp_path, Counted(make_planted("random"), after), cases), Tally(), tmp_path / "s2")
     flaw = load(tmp_path / "run").flaw
     assert flaw is not None
     assert "unfinished" in flaw
@@ -438,22 +423,14 @@ def test_possible_self_judging_is_noted(tmp_path: Path) -> None:
     ([make_case(authors="xy")], {}, "no case can be judged (fewer than three responses by different authors)"),
     ([make_case()], {"sets": 0}, "--sets 0: expected a number of triples and quadruples from 1"),
     ([make_case()], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
-    (
-        [make_case()],
-        {"names": ["quadruple"]},
-        "quadruple shows 4 responses; name a protocol that shows two or three",
-    ),
+    ([make_case()], {"names": ["quadruple"]}, "quadruple shows 4 responses; name a protocol that shows two or three"),
     (
         [make_case()],
         {"names": ["strong-reference"]},
         "strong-reference fits none of the cases (no reference in the data)",
     ),
     ([make_case()], {"names": ["pairwse"]}, "unknown protocol 'pairwse'; did you mean 'pairwise'?"),
-    (
-        [make_case(authors="xyz")],
-        {"names": ["triadic"]},
-        "triadic fits none of the cases (fewer than four responses",
-    ),
+    ([make_case(authors="xyz")], {"names": ["triadic"]}, "triadic fits none of the cases (fewer than four responses"),
 )
 def test_impossible_study_is_one_clear_line(
     tmp_path: Path, cases: list[Case], more: dict[str, Any], message: str
@@ -521,24 +498,14 @@ def test_invalid_answer_counts_once_across_triples() -> None:
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setitem(main.cli.commands, "consistency", consistency)
-    Path("d.jsonl").write_text(
-        "".join(native(one) + "\n" for one in (make_case(), make_case("c2", "xyz", "Two."), make_case("c3", "xy"))),
-        encoding="utf-8",
-    )
+def command(run: Run) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command in a folder with data; returns its exit code and both streams."""
+    cases = make_case(), make_case("c2", "xyz", "Two."), make_case("c3", "xy")
+    Path("d.jsonl").write_text("".join(native(one) + "\n" for one in cases), encoding="utf-8")
 
     def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["distract", "consistency", *arguments])
-        code = 0
-        try:
-            main.main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        streams = capsys.readouterr()
-        return code, streams.out, streams.err
+        ran = run("consistency", *arguments)
+        return ran.code, ran.out, ran.err
 
     return call
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from builders import case, drive, finish, set_up, write_several
-from command_result import CommandResult
+from command_result import Run, check_refusal
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
@@ -32,7 +32,6 @@ from distract.studies.attack.controls import describe_controls, find_control
 from distract.studies.estimate import estimate
 from distract.studies.make import rewrites as rewrites_module
 
-Run = Callable[..., CommandResult]
 CONTROL = registry.attacks()["rewrite"]
 FIRST = "An egg probably takes 6 minutes in boiling water. I think a large egg might need 7 minutes."
 SECOND = "In boiling water an egg probably takes 6 minutes. I think 7 minutes might be needed for a large egg."
@@ -246,9 +245,10 @@ def test_rules_write_what_the_data_do_not_record(run: Run, own: Path) -> None:
     writers = {(one["response"]["attack"], one["generator"] == "rules") for one in written}
     assert {("prolixity", False), ("own-jargon", True)} <= writers
     assert ("prolixity", True) not in writers
-    refused = run(*base, *both, "--generator", "recorded")
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "own-jargon: no recorded rewrites in the data; write them with --generator rules" in refused.err
+    check_refusal(
+        run(*base, *both, "--generator", "recorded"),
+        "own-jargon: no recorded rewrites in the data; write them with --generator rules",
+    )
     # No model could write it, so the rules do, whatever the writer.
     exact = run(*base, "--attack", "./own.py:own-exact", "--generator", "recorded")
     assert (exact.code, "written by rule, since the data do not record them: own-exact" in exact.err) == (0, True)
@@ -261,8 +261,10 @@ def test_rewrite_control_needs_a_model(run: Run, own: Path, generator: tuple[str
         2,
         "distract: rewrite needs a model that writes; name one with --generator\n",
     )
-    board = run("leaderboard", "--judge", "planted:fair", "--data", write_several(), "--attack", "rewrite", *generator)
-    assert (board.code, "rewrite needs a model that writes" in board.err) == (2, True)
+    check_refusal(
+        run("leaderboard", "--judge", "planted:fair", "--data", write_several(), "--attack", "rewrite", *generator),
+        "rewrite needs a model that writes",
+    )
 
 
 EGGS = [

@@ -9,10 +9,11 @@ import sys
 from importlib import resources
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
+from fakes import Missing
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
@@ -254,10 +255,6 @@ def test_every_reader_has_a_description() -> None:
 REIFE = {"instruction": "Name a sea.", "output_1": "Baltic", "output_2": "Alps", "winner": 1}
 
 
-class Missing(Exception):
-    """The error that the hub's client raises for a missing data set."""
-
-
 class Array:
     """The type that a table returns for a list of numbers."""
 
@@ -265,37 +262,9 @@ class Array:
         return [1.0, float("nan")]
 
 
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A fake hub: its data by (name, config), and the errors of its two calls."""
-    state: dict[str, Any] = {"holds": {}, "reach": None, "load": None, "asked": []}
-
-    def dataset_info(name: str, timeout: float) -> None:
-        state["asked"].append((name, timeout))
-        if state["reach"]:
-            raise state["reach"]
-
-    def load_dataset(name: str, config: str | None) -> Any:
-        if state["load"]:
-            raise state["load"]
-        return state["holds"][name, config]
-
-    library, client = ModuleType("datasets"), ModuleType("huggingface_hub")
-    library.__spec__ = ModuleSpec("datasets", None, origin="here")
-    vars(library).update(load_dataset=load_dataset, disable_progress_bars=lambda: None)
-    vars(client).update(
-        HfApi=lambda: SimpleNamespace(dataset_info=dataset_info),
-        errors=SimpleNamespace(RepositoryNotFoundError=Missing),
-        constants=SimpleNamespace(HF_HUB_OFFLINE=False),
-    )
-    monkeypatch.setitem(sys.modules, "datasets", library)
-    monkeypatch.setitem(sys.modules, "huggingface_hub", client)
-    return state
-
-
-def test_hub_rows_are_read_like_a_file(hub: dict[str, Any], tmp_path: Path) -> None:
+def test_hub_rows_are_read_like_a_file(hub_data: dict[str, Any], tmp_path: Path) -> None:
     rows = [{**REIFE, "more": [Array(), None, float("inf"), {"at": Path("x")}]}, {**REIFE, "winner": 2}]
-    hub["holds"] = {
+    hub_data["holds"] = {
         ("org/one", None): {"test": rows},
         ("org/one", "small"): {"test": rows[:1], "train": rows},
         ("org/one", "odd"): {"test": [{**REIFE, "winner": float("nan")}]},
@@ -308,7 +277,7 @@ def test_hub_rows_are_read_like_a_file(hub: dict[str, Any], tmp_path: Path) -> N
         assert (load(spec).cases, load(spec).checksum) == (dataset.cases, dataset.checksum)
     assert len(load("hub:org/one:small:test").cases) == 1
     assert load("hub:org/one:small:train").cases == dataset.cases
-    assert hub["asked"][0] == ("org/one", 10.0)
+    assert hub_data["asked"][0] == ("org/one", 10.0)
     with pytest.raises(DataError, match=r"^hub:org/one:odd:1: field 'winner': expected .*, found null"):
         load("hub:org/one:odd")
     with pytest.raises(DataError, match=r"^hub:org/one:1: field 'label': missing"):
@@ -340,21 +309,21 @@ def test_hub_rows_are_read_like_a_file(hub: dict[str, Any], tmp_path: Path) -> N
     ],
 )  # fmt: skip
 def test_hub_failure_is_one_line(
-    spec: str, raised: dict[str, Exception], kind: type[UsageError], problem: str, hub: dict[str, Any]
+    spec: str, raised: dict[str, Exception], kind: type[UsageError], problem: str, hub_data: dict[str, Any]
 ) -> None:
-    hub["holds"] = {("a/b", None): {"human": [REIFE], "gpt4": []}}
-    hub.update(raised)
+    hub_data["holds"] = {("a/b", None): {"human": [REIFE], "gpt4": []}}
+    hub_data.update(raised)
     with pytest.raises(kind) as caught:
         load(spec)
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_cached_set_needs_no_hub(hub: dict[str, Any]) -> None:
-    hub.update(holds={("a/b", None): {"test": [REIFE]}}, reach=OSError("no network"))
+def test_cached_set_needs_no_hub(hub_data: dict[str, Any]) -> None:
+    hub_data.update(holds={("a/b", None): {"test": [REIFE]}}, reach=OSError("no network"))
     vars(sys.modules["huggingface_hub"])["constants"].HF_HUB_OFFLINE = True
     assert len(load("hub:a/b").cases) == 1
-    assert hub["asked"] == []
+    assert hub_data["asked"] == []
 
 
 def test_missing_datasets_library_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import scored, verdict
-from command_result import CommandResult, fits
+from command_result import Run, fits
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
@@ -21,8 +21,6 @@ from distract.studies.meta.comparisons import JudgeRows, MetaDesign, collect_com
 from distract.studies.meta.disagreement_view import COLUMNS, browser_block, build_disagreement_data
 from distract.studies.meta.disagreements import collect_disagreements, find_disagreements
 from distract.studies.meta.published_judges import JudgeSource
-
-Run = Callable[..., CommandResult]
 
 HOSTILE = "=cmd()|[bold]<script>alert(1)</script>\x1b[31m ![x](http://a) [[A]] ${y} {output_2}"
 

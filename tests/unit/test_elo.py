@@ -13,27 +13,14 @@ from distract.leaderboards.shuffles import Orders, combine_orders, weights
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
+from rating_matches import NAMES, Match, played_matches, table
 
 from distract.core.errors import UsageError
 from distract.stats import ratings
 from distract.stats.ratings.draws import Draws, draw
-from distract.stats.ratings.matches import Matches, encode
 
 elo = importlib.import_module("distract.leaderboards.elo")
-NAMES = ("a, the first", 'b "quoted"', "c [bold]", "d 🦙")
 FIELDS = ("k", "base", "initial", "scale", "shuffles", "order", "seed")
-Match = tuple[str, str, str]
-
-PLAYED = st.lists(
-    st.tuples(st.permutations(NAMES), st.sampled_from(("a", "b", "tie"))).map(lambda one: (*one[0][:2], one[1])),
-    min_size=1,
-    max_size=25,
-)
-
-
-def table(played: list[Match], prompts: list[str] | None = None) -> Matches:
-    a, b, outcomes = zip(*played, strict=True)
-    return encode(a, b, outcomes, prompts)
 
 
 def simulate_matches(models: int, matches: int, seed: int = 0, spread: float = 150.0) -> list[Match]:
@@ -76,7 +63,7 @@ def test_single_pass_agrees_with_evalica(k: float) -> None:
     assert ours.rating == pytest.approx([peer_ratings[name] for name in ours.models], abs=1e-9)
 
 
-@given(PLAYED, st.sampled_from([1.0, 32.0, 700.0]), st.integers(0, 9))
+@given(played_matches(25), st.sampled_from([1.0, 32.0, 700.0]), st.integers(0, 9))
 def test_ratings_agree_with_a_loop_over_matches(played: list[Match], k: float, seed: int) -> None:
     matches = table(played)
     file = elo.rate(matches, k=k, order="file", base=2.0, initial=5.0, scale=100.0)
@@ -86,7 +73,7 @@ def test_ratings_agree_with_a_loop_over_matches(played: list[Match], k: float, s
     assert elo.rate(matches, k=k, shuffles=3, seed=seed).rating == pytest.approx(np.mean(each, axis=0), abs=1e-6)
 
 
-@given(PLAYED)
+@given(played_matches(25))
 def test_names_and_sides_do_not_matter_and_the_mean_stays(played: list[Match]) -> None:
     ratings = elo.rate(table(played))
     renamed = {name: f"{len(NAMES) - at}" for at, name in enumerate(NAMES)}
@@ -158,7 +145,7 @@ def test_orders_depend_on_seed_and_number_only() -> None:
     assert one.last(7, 500).tolist() != one.last(8, 500).tolist()
 
 
-@given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=2, max_size=4), PLAYED)
+@given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=2, max_size=4), played_matches(25))
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
     prompts = [f"p{min(at, at % 3)}" for at in range(len(played))]

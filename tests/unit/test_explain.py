@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from builders import small
-from command_result import CommandResult, fits
+from command_result import Run, check_refusal, fits
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
@@ -32,7 +32,6 @@ from distract.studies.explain import rerun
 from distract.studies.explain import run as explain_run
 from distract.studies.explain.view import NEAR, mark_edits
 
-Run = Callable[..., CommandResult]
 HOW = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--attack", "assertiveness")
 ATTACK = ("attack", *HOW, "--measure", "flip_rate")
 
@@ -152,19 +151,16 @@ def test_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
 def test_inexplicable_run_is_one_line_and_exit_2(run: Run, arguments: tuple[str, ...], message: str) -> None:
     write_run(run)
     Path("other.jsonl").write_text(json.dumps(CASES[0]) + "\n", encoding="utf-8")
-    ran = run("explain", "r", *arguments)
-    assert (ran.code, ran.out) == (2, "")
-    assert message in ran.err
-    assert ran.err.count("\n") == 1
+    check_refusal(run("explain", "r", *arguments), message)
 
 
 def test_run_of_another_command_is_refused(run: Run) -> None:
     labelled = [{**one, "preferred": "x"} for one in CASES]
     Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in labelled), encoding="utf-8")
     assert run("meta", "--judge", "planted:fair", "--data", "d.jsonl", "--out", "m").code == 0
-    ran = run("explain", "m", "flips")
-    assert (ran.code, ran.out) == (2, "")
-    assert "m: is a run of `distract meta`; name one of `distract attack` or `distract gate`" in ran.err
+    check_refusal(
+        run("explain", "m", "flips"), "m: is a run of `distract meta`; name one of `distract attack` or `distract gate`"
+    )
 
 
 def change_record(path: str, change: Callable[[dict[str, Any]], object]) -> None:
@@ -179,9 +175,10 @@ def test_moved_data_can_be_given_again(run: Run) -> None:
     Path("d.jsonl").rename("moved.jsonl")
     assert run("explain", "r", "flips").code == 0
     forget_cases()
-    ran = run("explain", "r", "flips")
-    assert (ran.code, ran.out) == (2, "")
-    assert "d.jsonl: no such file (built-in data sets: tweakset); name the data of r with --data" in ran.err
+    check_refusal(
+        run("explain", "r", "flips"),
+        "d.jsonl: no such file (built-in data sets: tweakset); name the data of r with --data",
+    )
     assert run("explain", "r", "flips", "--data", "moved.jsonl").code == 0
 
 
@@ -200,10 +197,7 @@ def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
 
 @each(
     "change, message",
-    (
-        lambda r: r["parameters"]["identity"].update(dtype="bfloat16"),
-        "dtype was bfloat16, is now none; set it with",
-    ),
+    (lambda r: r["parameters"]["identity"].update(dtype="bfloat16"), "dtype was bfloat16, is now none; set it with"),
     (lambda r: r["parameters"]["identity"].update(model="m"), "model was m, is now planted:bold; its results"),
     (lambda r: r["parameters"].pop("identity"), "r: does not record which model it asked; run it again"),
     (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not record how the judge was asked"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from builders import case, row, verdict
-from command_result import CommandResult
+from command_result import Run, check_refusal
 from loops import each
 
 from distract.cli import gate_outputs
@@ -166,7 +166,7 @@ def test_job_summary_is_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @each("command", ("rewrite", "--attack", "sycophancy"))
 def test_command_reports_unusable_pipe_or_folder_in_one_line(
-    run: Callable[..., CommandResult], tmp_path: Path, command: tuple[str, ...]
+    run: Run, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
@@ -199,9 +199,7 @@ def foreign(path: Path, kind: str, victim: Path) -> None:
 
 @each("kind", "link", "hard link", "pipe", "folder")
 @each("name", *OURS)
-def test_run_never_writes_through_foreign_links(
-    run: Callable[..., CommandResult], tmp_path: Path, kind: str, name: str
-) -> None:
+def test_run_never_writes_through_foreign_links(run: Run, tmp_path: Path, kind: str, name: str) -> None:
     victim = tmp_path / "victim"
     assert run(*ATTACK, "--out", "r").code == 0
     (tmp_path / "r" / "manifest.json").unlink()  # so that the run restarts
@@ -217,9 +215,7 @@ def test_run_never_writes_through_foreign_links(
 
 @each("kind", "link", "pipe", "folder")
 @each("name", *(OURS[:3] + OURS[4:]))
-def test_run_is_never_read_through_foreign_links(
-    run: Callable[..., CommandResult], tmp_path: Path, kind: str, name: str
-) -> None:
+def test_run_is_never_read_through_foreign_links(run: Run, tmp_path: Path, kind: str, name: str) -> None:
     assert run(*ATTACK, "--out", "r").code == 0
     victim = (tmp_path / "r" / name).rename(tmp_path / "victim")
     foreign(tmp_path / "r" / name, kind, victim)
@@ -229,7 +225,7 @@ def test_run_is_never_read_through_foreign_links(
         assert ran.err.splitlines()[-1].partition(" is a ")[0].endswith(f"{Path('r', name)}:")
 
 
-def test_linked_folder_and_hard_linked_copy_can_be_read(run: Callable[..., CommandResult], tmp_path: Path) -> None:
+def test_linked_folder_and_hard_linked_copy_can_be_read(run: Run, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / ".distract").symlink_to("disk")
     assert run(*ATTACK).code == 0
@@ -257,14 +253,16 @@ def test_file_changed_during_the_run_is_noticed(tmp_path: Path, name: str, what:
 
 @each("out", "d.jsonl", "./d.jsonl", "link")
 def test_rewrites_never_replace_their_source_data(
-    run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     save([case(f"c{i}") for i in range(3)], Path("d.jsonl"))
     Path("link").symlink_to("d.jsonl")
     content = Path("d.jsonl").read_bytes()
-    ran = run("rewrite", "--data", "d.jsonl", "--limit", "1", "--attack", "sycophancy", "--out", out)
-    assert (ran.code, "is something that the command reads or keeps" in ran.err) == (2, True)
+    check_refusal(
+        run("rewrite", "--data", "d.jsonl", "--limit", "1", "--attack", "sycophancy", "--out", out),
+        "is something that the command reads or keeps",
+    )
     assert Path("d.jsonl").read_bytes() == content
 
 

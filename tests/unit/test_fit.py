@@ -172,19 +172,9 @@ KIN = {"llama-3.1-405b": 405.9, "llama-3.1-8b": 8.03, "llama-3.2-3b": 3.21, "lla
         {"quantization": "bnb-8bit", "engine": "vllm"},
         "75 GB in bnb-8bit; this machine has 2 GPUs of 48 GB and 24 GB; use --model-option tensor-parallel=2 on 2",
     ),
-    (
-        [gpu(48, 10)],
-        0,
-        {"quantization": "bnb-4bit"},
-        "this machine has 1 GPU of 48 GB, 10 GB of it free; use a GPU",
-    ),
+    ([gpu(48, 10)], 0, {"quantization": "bnb-4bit"}, "this machine has 1 GPU of 48 GB, 10 GB of it free; use a GPU"),
     ([gpu(140)], 0, {"dtype": "float32"}, "it needs about 280 GB in float32 (40 GB in 4 bits)"),
-    (
-        [gpu(24)],
-        0,
-        {"weights_gb": 65.2, "engine": "vllm"},
-        "65 GB on GPUs as published; this machine has 1 GPU of 24",
-    ),
+    ([gpu(24)], 0, {"weights_gb": 65.2, "engine": "vllm"}, "65 GB on GPUs as published; this machine has 1 GPU of 24"),
 )
 def test_messages_for_70_billion_parameters_are_right(
     gpus: list[Gpu], ram: int, options: dict[str, Any], expected: str | None

@@ -170,10 +170,7 @@ def _make(parameters: str) -> Any:
         "*, inputs, outputs, reference_outputs=None, **kw",
         {"inputs": "q", "outputs": "x", "reference_outputs": "z", "kw": {}},
     ),
-    (
-        "output, expected, criterion, threshold=3",
-        {"output": "x", "expected": "z", "criterion": "c", "threshold": 3},
-    ),
+    ("output, expected, criterion, threshold=3", {"output": "x", "expected": "z", "criterion": "c", "threshold": 3}),
 )
 def test_texts_reach_parameters_by_name(parameters: str, seen: dict[str, object]) -> None:
     function = _make(parameters)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 from builders import row, scored
-from command_result import CommandResult
+from command_result import Run
 from gate_builders import make_run, rows
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,8 +25,6 @@ from distract.studies.gate.comparable import check_comparable
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.regression import rise_tests
 from distract.studies.gate.verdict import Check, Verdict
-
-Run = Callable[..., CommandResult]
 
 
 def decide(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> Verdict:

@@ -98,10 +98,7 @@ def test_empty_table_keeps_the_gate_defaults(tmp_path: Path, text: str) -> None:
 
 @each(
     "options, expected",
-    (
-        {},
-        Limits(0.10, {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}, 0.05, 30, 0.9, True, *REST),
-    ),
+    ({}, Limits(0.10, {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}, 0.05, 30, 0.9, True, *REST)),
     ({"max_flip_rate": 0.3}, Limits(0.3, {}, 0.05, 30, 0.9, True, *REST)),
     (
         {"min_n": 1, "certify": False, "confidence": 0.95},
@@ -169,14 +166,8 @@ class TestFileLocation:
     ("tool.distract = 'x'", ": tool.distract: expected a table, found 'x'"),
     ("tool.distract.gate = true", ": tool.distract.gate: expected a table, found true"),
     ("[[tool.distract.gate]]", ": tool.distract.gate: expected a table, found a list"),
-    (
-        "[tool.distract.gates]",
-        ": tool.distract.gates: unknown table or setting 'gates'; did you mean 'gate'?",
-    ),
-    (
-        GATE + "max-fliprate = 0.1",
-        "gate.max-fliprate: unknown setting 'max-fliprate'; did you mean 'max-flip-rate'?",
-    ),
+    ("[tool.distract.gates]", ": tool.distract.gates: unknown table or setting 'gates'; did you mean 'gate'?"),
+    (GATE + "max-fliprate = 0.1", "gate.max-fliprate: unknown setting 'max-fliprate'; did you mean 'max-flip-rate'?"),
     (GATE + "max-flip-rate = 0.1\nmax_flip_rate = 0.1", "max_flip_rate: is given twice, with a hyphen and with"),
     (GATE + "max-flip-rate = true", "gate.max-flip-rate: expected a share, such as 0.10, found true"),
     (GATE + "max-flip-rate = '10%'", "gate.max-flip-rate: expected a share, such as 0.10, found '10%'"),

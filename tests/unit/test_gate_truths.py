@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from builders import row, verdict
-from command_result import CommandResult
+from command_result import Run
 from gate_builders import make_run
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +32,6 @@ from distract.studies.gate.measures import RATES, AttackKind, Measure, find_kind
 from distract.studies.gate.settings import load_settings, merge_limits
 from distract.studies.gate.worth import count_worths
 
-Run = Callable[..., CommandResult]
 Pair = tuple[str, str]
 """The verdict on a pair before the rewrite and after it: a, b, tie, ? (invalid) or x (rewrite rejected)."""
 

@@ -32,10 +32,7 @@ def words(text: str) -> list[str]:
     ("Plain.", []),
     ("Some words.", ["**Some** words."]),
     ("**Bold** and *slanted*, *too*.", ["Bold and slanted, too."]),
-    (
-        "Call __init__ on *.txt,*.py, (*2*) and {*a*, *b*}",
-        ["**Call** __init__ on *.txt,*.py, (*2*) and {*a*, *b*}"],
-    ),
+    ("Call __init__ on *.txt,*.py, (*2*) and {*a*, *b*}", ["**Call** __init__ on *.txt,*.py, (*2*) and {*a*, *b*}"]),
     ("# a comment\nimport os", []),
     ("    - name", []),
     ("# Head\n\n* one\n* two", ["Head\n\n- one\n- two", "## Head\n\n\n* one\n* two"]),

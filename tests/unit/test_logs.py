@@ -190,10 +190,7 @@ def test_sample_that_inflates_without_end_is_refused(
 
 @each(
     "cut, message",
-    (
-        lambda raw: raw[:-30],
-        "is a damaged ZIP archive; if it is a log of inspect_ai, `inspect log recover` may help",
-    ),
+    (lambda raw: raw[:-30], "is a damaged ZIP archive; if it is a log of inspect_ai, `inspect log recover` may help"),
     (lambda raw: raw.replace(b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfe", 1), "samples/1.json: damaged ("),
     (lambda raw: raw.replace(struct.pack("<I", 200), struct.pack("<I", 900)), "samples/1.json: damaged (it ends"),
 )

@@ -20,20 +20,12 @@ ROOT = Path(__file__).parents[2]
 
 @each(
     "judge, message, unsaid",
-    (
-        "ollama:llama3",
-        "write openai:llama3 --base-url http://127.0.0.1:11434/v1 for a model of that server",
-        "mean",
-    ),
+    ("ollama:llama3", "write openai:llama3 --base-url http://127.0.0.1:11434/v1 for a model of that server", "mean"),
     ("ollama/llama3:8b", "write openai:llama3:8b --base-url http://127.0.0.1:11434/v1", "mean"),
     ("lm-studio:qwen", "write openai:qwen --base-url http://127.0.0.1:1234/v1", "mean"),
     ("hf:org/model", "write org/model, or transformers:org/model, for a model of the hub", "mean"),
     ("huggingface/org/model", "write org/model, or transformers:org/model", "mean"),
-    (
-        "anthropic/claude-3-5-sonnet",
-        "write openai:claude-3-5-sonnet --base-url https://api.anthropic.com/v1",
-        "huggi",
-    ),
+    ("anthropic/claude-3-5-sonnet", "write openai:claude-3-5-sonnet --base-url https://api.anthropic.com/v1", "huggi"),
     ("anthropic:claude-x", "write openai:claude-x --base-url https://api.anthropic.com/v1", "mean"),
     ("claude-3-5-sonnet", "write openai:claude-3-5-sonnet --base-url https://api.anthropic.com/v1", "gpt"),
     ("openai/gpt-4o-2030", "write openai:gpt-4o-2030 for a model of its maker's server", "huggingface"),
@@ -79,10 +71,7 @@ def test_own_server_accepts_any_name(run: Any) -> None:
     (("attack", "--judge", "planted:fair", "--measure", "flip, fixed"), "for several, repeat --measure"),
     (("attack", "--judge", "planted:fair,planted:longer"), "--judge takes one"),
     (("meta", "--judge", "planted:fair,planted:longer"), "for several, repeat --judge"),
-    (
-        ("gate", "--judge", "planted:fair", "--max-flip-rate", "0.1", "--attack", "a,b"),
-        "for several, repeat --attack",
-    ),
+    (("gate", "--judge", "planted:fair", "--max-flip-rate", "0.1", "--attack", "a,b"), "for several, repeat --attack"),
     (("leaderboard", "--judge", "planted:fair", "--system", "elo,trueskill"), "for several, repeat --system"),
     (("meta", "--judge", "planted:fair", "--data", "a.json,b.json"), "for several, repeat --data"),
 )

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from builders import case, drive, finish, set_up
+from fakes import Counted
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
 
 from distract.core.attack import Attack
-from distract.core.backend import Backend, Batch
+from distract.core.backend import Backend
 from distract.core.errors import BackendError, DataError, UsageError
 from distract.core.job import Job
 from distract.core.records import RESAMPLED, Case, Reply, Request, Response, Row, Side
@@ -455,21 +456,6 @@ def test_runs_of_one_protocol_are_merged() -> None:
 # Resuming, reading back, estimating.
 
 
-class Breaking:
-    """A backend that answers one request at a time and fails after a number of replies."""
-
-    def __init__(self, inner: ScriptedBackend, after: int) -> None:
-        self.identity, self.reads_slots = inner.identity, inner.reads_slots
-        self._inner, self._left = inner, after
-
-    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        for index in sorted(wanted):
-            if not self._left:
-                raise BackendError("the server is gone")
-            self._left -= 1
-            yield from self._inner.reply(requests, frozenset({index}))
-
-
 FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "summary.json")
 
 
@@ -478,7 +464,7 @@ def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> Non
     names, tally = ["pairwise", "absolute", "prepair"], Tally()
     run(ready(tmp_path, "random", PLANTED, names, control=True, out="whole"), tmp_path / "s1")
     with pytest.raises(BackendError):
-        run(ready(tmp_path, Breaking(make_planted("random"), after), PLANTED, names, control=True), tmp_path / "s2")
+        run(ready(tmp_path, Counted(make_planted("random"), after), PLANTED, names, control=True), tmp_path / "s2")
     assert load(tmp_path / "run").flaw is not None
     run(ready(tmp_path, "random", PLANTED, names, control=True), tmp_path / "s2", tally)
     assert tally.stored == after

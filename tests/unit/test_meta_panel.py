@@ -225,10 +225,7 @@ def test_only_common_comparisons_are_ranked() -> None:
         [("j3", "strong", None, 0.75), ("j2", None, 0.0, 0.5), ("j1", "weak", 1.0, 0.25)],
     ),
     # Without a common protocol, each mean covers the judge's own protocols.
-    (
-        {"j1": {"base": 1.0, "zz": 0.0}, "j2": {"cot": 0.75}},
-        [("j2", "strong", None, 0.75), ("j1", "weak", 1.0, 0.5)],
-    ),
+    ({"j1": {"base": 1.0, "zz": 0.0}, "j2": {"cot": 0.75}}, [("j2", "strong", None, 0.75), ("j1", "weak", 1.0, 0.5)]),
 )
 def test_strength_is_measured_on_common_comparisons(
     accuracy_table: Accuracies, standings: list[tuple[object, ...]]

@@ -127,11 +127,7 @@ def test_search_stops_at_its_limit() -> None:
     (make_word_judge("nothing"), REWRITE, "verdict on the whole rewrite: the rewritten response loses"),
     (make_word_judge("know", fails="know"), REWRITE, "verdict on the whole rewrite: no valid verdict"),
     (lambda _: Reply(probabilities=(0.5, 0.5), mass=1.0), REWRITE, "verdict on the original: no valid verdict"),
-    (
-        make_word_judge("know"),
-        replace(LOSER, attack="f"),
-        "verdict on the whole rewrite: the rewritten response loses",
-    ),
+    (make_word_judge("know"), replace(LOSER, attack="f"), "verdict on the whole rewrite: the rewritten response loses"),
     (make_word_judge("know"), replace(REWRITE, turns=("a", "b")), "the rewrite has another number of turns"),
 )
 def test_non_flip_has_a_reason(judge: Judging, rewrite: Response, why: str) -> None:

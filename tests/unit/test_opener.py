@@ -79,11 +79,7 @@ def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path)
     ("planted:fair", Options(revision="abc"), "loads no model"),
     (EMBEDDED, Options(revision="abc"), "one fixed file without code"),
     (EMBEDDED, Options(settings={"trust_remote_code": True}), "one fixed file without code"),
-    (
-        EMBEDDED,
-        Options(concurrency=4),
-        "--concurrency is for models on ",
-    ),
+    (EMBEDDED, Options(concurrency=4), "--concurrency is for models on "),
     (EMBEDDED, Options(base_url="http://h/v1"), "--base-url is for models on an OpenAI-compatible server"),
     (
         EMBEDDED,

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
 from typing import Any
 
-from command_result import CommandResult
+from command_result import Run
 from loops import each
 
 from distract.core.printable import bar, interval, percent
 
-Run = Callable[..., CommandResult]
 Key = tuple[str, ...]
 
 COMMANDS = {

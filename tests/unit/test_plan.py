@@ -213,10 +213,7 @@ def test_mirroring_twice_is_the_identity(preferred: Outcome, p: tuple[float, flo
 
 @each(
     "fields, problem",
-    (
-        {"name": "My Judge"},
-        "protocol 'My Judge': expected a name of at most 64 lower-case letters, digits and hyphens",
-    ),
+    ({"name": "My Judge"}, "protocol 'My Judge': expected a name of at most 64 lower-case letters, digits and hyphens"),
     ({"reads": "words"}, "protocol p: reads='words' is none of"),
     ({"orders": "both"}, "protocol p: orders='both' is none of"),
     ({"reference": True}, "protocol p: reference=True is none of"),

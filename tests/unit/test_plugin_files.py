@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import Run, check_refusal
 from loops import each
 
 import distract
@@ -37,7 +36,6 @@ own = next(value for value in vars(shipped).values() if isinstance(value, Rating
 mine = replace(own, name="my-rate", rate=lambda matches: replace(own.rate(matches), system="my-rate"), default=False)
 """
 PLANTED = ("--judge", "planted:longer", "--limit", 3)
-Run = Callable[..., CommandResult]
 
 
 @pytest.fixture(autouse=True)
@@ -63,9 +61,10 @@ def test_attack_from_a_file(run: Run) -> None:
     assert {row["attack"] for row in both.results if row["measure"] == "severity_accuracy"} == {"own-shouting"}
     Path("shout.py").write_text(ATTACK.replace('"!"', '"?"'))
     forget()
-    again = run("attack", *PLANTED, "--attack", "./shout.py", "--generator", "rules", "--out", "a")
-    assert again.code == 2
-    assert "belongs to a different run (they differ in own_code" in again.err
+    check_refusal(
+        run("attack", *PLANTED, "--attack", "./shout.py", "--generator", "rules", "--out", "a"),
+        "belongs to a different run (they differ in own_code",
+    )
 
 
 @each("name, protocol", ("./way.py", "my-own"), ("my_prompt.txt", "my_prompt"))
@@ -81,8 +80,7 @@ def test_protocol_from_a_file(name: str, protocol: str, run: Run) -> None:
     assert f"{protocol} under" in explained.out
     forget()
     Path(name).write_text(f"{Path(name).read_text()} ")
-    changed = run("explain", "a", case)
-    assert (changed.code, f"{Path(name)}: has changed since a used it" in changed.err) == (2, True)
+    check_refusal(run("explain", "a", case), f"{Path(name)}: has changed since a used it")
     Path(name).unlink()
     assert "no such file" in run("explain", "a", case).err
 
@@ -100,21 +98,11 @@ def test_python_takes_files_too() -> None:
     ("--attack", "x.py", "x = 1", "x.py: defines no Attack"),
     ("--attack", "my_prompt.txt", PROMPT, "expected a Python file that defines one Attack"),
     ("--attack", "x.py:two", ATTACK, "defines no Attack 'two'; name one of own-shouting after a colon"),
-    (
-        "--attack",
-        "x.py",
-        f"{ATTACK}b = distract.Attack('b', '', rewrite)",
-        "name one of own-shouting, b after a colon",
-    ),
+    ("--attack", "x.py", f"{ATTACK}b = distract.Attack('b', '', rewrite)", "name one of own-shouting, b after a colon"),
     ("--attack", "x.py", ATTACK.replace("own-shouting", "prolixity"), "attack 'prolixity' exists already"),
     ("--attack", "x.py", ATTACK.replace("own-shouting", "Own"), "expected a name of at most 64"),
     ("--attack", "x.py", ATTACK.replace("rewrite)", "7)"), "rewrite=7; expected Callable"),
-    (
-        "--attack",
-        "x.py",
-        ATTACK.replace("rewrite)", "rewrite, truth='nice')"),
-        "truth='nice'; expected one of same",
-    ),
+    ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, truth='nice')"), "truth='nice'; expected one of same"),
     ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, truth='worse')"), "expected both or neither"),
     ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, placebo=True)"), "expected truth='control'"),
     (
@@ -132,9 +120,7 @@ def test_python_takes_files_too() -> None:
 def test_wrong_files_are_one_line(option: str, name: str, text: str | None, problem: str, run: Run) -> None:
     if text is not None:
         Path(name.partition(":")[0]).write_text(text)
-    result = run("attack", *PLANTED, "--generator", "rules", option, name)
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert problem in result.err
+    check_refusal(run("attack", *PLANTED, "--generator", "rules", option, name), problem)
 
 
 @each(

@@ -7,14 +7,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from command_result import CommandResult
+from command_result import Run
 from loops import each
 
 from distract.core.attack import Attack
 from distract.core.errors import PluginError
 from distract.rewriting.writers import checksum
 
-Run = Callable[..., CommandResult]
 Install = Callable[[str], None]
 GATE = ("gate", "--judge", "planted:fair", "--generator", "rules", "--max-flip-rate", "0.5", "--limit", "3")
 SAYS = ("--attack", "loud", "--protocol", "mine")

@@ -39,13 +39,7 @@ def test_workers_get_a_share(
 
 @each(
     "nodes, workers, gpus, others, message",
-    (
-        [CPU],
-        3,
-        None,
-        [],
-        "3 workers × 1 CPU do not fit: a local Ray cluster has 2 CPUs on 1 machine; lower --workers",
-    ),
+    ([CPU], 3, None, [], "3 workers × 1 CPU do not fit: a local Ray cluster has 2 CPUs on 1 machine; lower --workers"),
     ([GPU, GPU], 3, 8, [], "3 workers × 8 GPUs do not fit: a local Ray cluster has 16 GPUs on 2 machines; lower"),
     # One worker cannot use cards of two machines.
     ([Node(8, 4), Node(8, 4)], 1, 8, [], "1 worker × 8 GPUs do not fit: "),

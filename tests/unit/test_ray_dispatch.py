@@ -173,10 +173,7 @@ def test_a_batch_keeps_its_composition_until_its_halves_die_too() -> None:
 
 @each(
     "pool, message",
-    (
-        FakePool(random.Random(0), failure="cannot load: no weights"),
-        "a model: worker 1 of 1: cannot load: no weights",
-    ),
+    (FakePool(random.Random(0), failure="cannot load: no weights"), "a model: worker 1 of 1: cannot load: no weights"),
     (
         FakePool(random.Random(0), starts_die=True),
         "a model: no worker is left: each died 5 times in a row as it loaded",

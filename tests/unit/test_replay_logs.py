@@ -259,11 +259,7 @@ def test_damaged_archive_is_refused(tmp_path: Path, content: bytes, message: str
     ("samples/1.json", b"{", "samples/1.json: not valid JSON"),
     ("samples/1.json", b"[]", "samples/1.json: expected an object"),
     ("samples/1.json", b"\xff", "samples/1.json: not valid JSON"),
-    (
-        "samples/1.json",
-        b'{"id": 1, "epoch": 1, "input": "x", "target": "", "output": {}, "scores": [1]}',
-        "'scores'",
-    ),
+    ("samples/1.json", b'{"id": 1, "epoch": 1, "input": "x", "target": "", "output": {}, "scores": [1]}', "'scores'"),
     ("header.json", b"[1]", "header.json: expected an object"),
 )
 def test_damaged_sample_is_located(tmp_path: Path, member: str, text: bytes, message: str) -> None:
@@ -343,10 +339,7 @@ def test_results_of_promptfoo_are_replayed(tmp_path: Path) -> None:
     "change, field",
     ({"prompt": {}}, "prompt.raw"),
     ({"gradingResult": {"componentResults": [1]}}, "gradingResult.componentResults[0]"),
-    (
-        {"gradingResult": {"componentResults": [{"assertion": {}}]}},
-        "gradingResult.componentResults[0].assertion.type",
-    ),
+    ({"gradingResult": {"componentResults": [{"assertion": {}}]}}, "gradingResult.componentResults[0].assertion.type"),
 )
 def test_fault_in_results_is_located(tmp_path: Path, change: dict[str, Any], field: str) -> None:
     lines = PROMPTFOO.read_text(encoding="utf-8").splitlines()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from builders import request
-from command_result import CommandResult
+from command_result import Run
 from loops import each
 
 from distract.core.errors import BackendError, UsageError
@@ -185,7 +185,7 @@ ATTACK = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--pr
 
 
 def test_run_that_loses_folder_and_store_exits_with_4(
-    run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put, puts = Store.put, list[int]()
 

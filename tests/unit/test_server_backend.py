@@ -339,10 +339,7 @@ def test_repeated_refusals_end_after_a_limit() -> None:
 
 @each(
     "answer, expected",
-    (
-        refusal(400, "This model's maximum context length is 10 tokens, yours is 20; reduce max_tokens."),
-        "too long: ",
-    ),
+    (refusal(400, "This model's maximum context length is 10 tokens, yours is 20; reduce max_tokens."), "too long: "),
     (refusal(400, "x", code="context_length_exceeded", param="messages"), "too long: x"),
     (refusal(413, "big"), "too long: big"),
     (refusal(400, "violates our content policy; temperature", param=None), "refused by the server: violates"),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import Run
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
 from loops import each
 
@@ -172,9 +171,7 @@ def test_verdicts_by_probability_do_not_depend_on_the_key(monkeypatch: pytest.Mo
     assert results[1].text == message
 
 
-def test_run_store_and_tables_show_no_key(
-    run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_store_and_tables_show_no_key(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", KEY)
 
     def echoes(request: ReceivedRequest) -> dict[str, Any]:
@@ -318,7 +315,7 @@ def test_redefined_built_in_name_is_noted(tmp_path: Path) -> None:
     f"https://h/v1?key={PASSWORD}",
 )
 def test_address_password_appears_in_no_message(
-    address: str, run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    address: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def assert_no_password(*arguments: object) -> None:
         done = run("attack", *arguments)
@@ -348,9 +345,7 @@ def test_address_password_appears_in_no_message(
     ("list", f"https://u:{PASSWORD}@h/v1"),
     ("check", f"https://u:{PASSWORD}@h/v1"),
 )
-def test_misplaced_address_loses_its_password_in_the_message(
-    arguments: tuple[str, ...], run: Callable[..., CommandResult]
-) -> None:
+def test_misplaced_address_loses_its_password_in_the_message(arguments: tuple[str, ...], run: Run) -> None:
     done = run(*arguments)
     assert done.code == 2
     assert PASSWORD not in done.out + done.err

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_result import check_refusal
 from loops import each
 
 import distract
@@ -70,8 +71,7 @@ def test_nearest_file_counts_and_two_in_one_folder_are_refused(
     settings("[tool.ruff]", SHARED_FILE)
     assert run(*PLANNED).code == 0
     settings("[tool.distract]\njudge = 'planted:fair'", SHARED_FILE)
-    ran = run(*PLANNED)
-    assert (ran.code, "has [tool.distract] too; keep one of them" in ran.err) == (2, True)
+    check_refusal(run(*PLANNED), "has [tool.distract] too; keep one of them")
 
 
 @each(
@@ -154,9 +154,7 @@ def test_foreign_settings_run_no_code_and_reach_no_key_or_file(
     Path("link").symlink_to(Path(sys.prefix))
     settings(text)
     command = GATE if "[gate]" in text else PLANNED
-    ran = run(*command)
-    assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert message in ran.err
+    check_refusal(run(*command), message)
 
 
 @each("text", "base-url = 'http://127.0.0.1:9/v1'", "base-url = 'https://api.openai.com/v1'")
@@ -184,8 +182,7 @@ def test_inapplicable_shared_setting_is_ignored(run: Any) -> None:
     assert (ran.code, "needs --judge" in ran.err) == (3, False)
     assert "settings: distract.toml: judge, budget, engine, max-flip-rate, confidence" in ran.err
     settings("[gate]\nbudget = 3\nmax-flip-rate = 0.9")
-    ran = run("gate", "r")
-    assert (ran.code, "--budget needs --judge" in ran.err) == (2, True)
+    check_refusal(run("gate", "r"), "--budget needs --judge")
 
 
 def test_python_gate_reads_the_same_thresholds(run: Any) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import Run, check_refusal
 from loops import each
 from shard_runs import contents, judge_shards, prepare
 
@@ -15,8 +15,6 @@ import distract
 from distract.core import runs
 from distract.core.errors import UsageError
 from distract.core.shard import Shard
-
-Run = Callable[..., CommandResult]
 
 
 @pytest.fixture(autouse=True)
@@ -81,18 +79,9 @@ def test_shard_with_no_valid_verdict_is_inconclusive(run: Run) -> None:
 
 @each(
     "arguments, message",
-    (
-        (*LINES["attack"], "--minimal", "2"),
-        "--minimal takes the clearest flips of a whole run; after `distract merge`",
-    ),
-    (
-        (*LINES["attack"], "--html", "r.html"),
-        "--html and --markdown show a whole run; give them to `distract merge`",
-    ),
-    (
-        (*LINES["leaderboard"], "--attack", "prolixity", "--generator", "rules"),
-        "name those to attack with --target",
-    ),
+    ((*LINES["attack"], "--minimal", "2"), "--minimal takes the clearest flips of a whole run; after `distract merge`"),
+    ((*LINES["attack"], "--html", "r.html"), "--html and --markdown show a whole run; give them to `distract merge`"),
+    ((*LINES["leaderboard"], "--attack", "prolixity", "--generator", "rules"), "name those to attack with --target"),
     ((*LINES["leaderboard"], "--against", "v.jsonl"), "--against compares the boards of a whole run"),
     (("leaderboard", "--matches", "v.jsonl"), "--shard applies only when a judge is asked"),
     (("meta", "--judge", "planted:bold", "--judge", "replay:x"), "--shard divides what judges are asked"),
@@ -108,23 +97,17 @@ def test_shard_is_refused_in_one_line(arguments: Sequence[str], message: str, ru
     Path("v.jsonl").write_text(
         '{"model_a": "m0", "model_b": "m1", "winner": "model_a", "question_id": 1}\n', encoding="utf-8"
     )
-    refused = run(*arguments, "--shard", "1/2")
-    assert (refused.code, refused.out) == (2, "")
-    assert message in refused.err
-    assert len(refused.err.splitlines()) == 1
+    check_refusal(run(*arguments, "--shard", "1/2"), message)
 
 
 def test_setting_of_a_file_is_refused(run: Run) -> None:
     Path("distract.toml").write_text('shard = "1/2"\n', encoding="utf-8")
-    refused = run(*LINES["attack"])
-    assert refused.code == 2
-    assert "each machine has its own" in refused.err
+    check_refusal(run(*LINES["attack"]), "each machine has its own")
 
 
 def test_merge_into_a_shard_is_refused(run: Run) -> None:
     paths = judge_shards("consistency", 2)
-    refused = run("merge", *paths, "--out", paths[0])
-    assert (refused.code, "holds shard 1/2 of this run" in refused.err) == (2, True)
+    check_refusal(run("merge", *paths, "--out", paths[0]), "holds shard 1/2 of this run")
     assert runs.load(paths[0], Shard(1, 2)).flaw is None
 
 

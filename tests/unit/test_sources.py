@@ -40,11 +40,7 @@ def test_existing_path_wins_over_a_format(tmp_path: Path, monkeypatch: pytest.Mo
     ("arena:", DataError, "no such file"),
     ("x" * 5000, DataError, "no such file"),
     ("a\0b", DataError, "no such file"),
-    (
-        "areana:v.csv",
-        UnknownName,
-        r"unknown format of matches 'areana'; did you mean 'arena'\? \(known: .*mt-bench",
-    ),
+    ("areana:v.csv", UnknownName, r"unknown format of matches 'areana'; did you mean 'arena'\? \(known: .*mt-bench"),
     ("tweakset", DataError, r"nothing can be rated: not two responses of different authors \(\d+\)"),
 )
 def test_missing_source_is_one_line(

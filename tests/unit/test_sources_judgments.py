@@ -109,10 +109,7 @@ def test_judges_in_one_file_stay_apart(tmp_path: Path) -> None:
 
 @each(
     "rows, expected",
-    (
-        [pairwise("A", "C")],
-        r'v.jsonl:1: field \'winner_ba\': expected one of "A", "B", "tie", "error", null, found',
-    ),
+    ([pairwise("A", "C")], r'v.jsonl:1: field \'winner_ba\': expected one of "A", "B", "tie", "error", null, found'),
     ([pairwise("A", "B", b="x")], r"v.jsonl:1: field 'model_b': is the same as 'model_a'"),
     ([pairwise("A", "B", b="tie")], r"v.jsonl:1: field 'model_b': 'tie' is a verdict"),
     ([pairwise("A", "B"), {"question_id": 1}], r"v.jsonl:2: field 'model_a': missing"),

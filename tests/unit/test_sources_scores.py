@@ -103,10 +103,7 @@ def test_constant_added_to_all_scores_changes_nothing(
 
 @each(
     "rows, message",
-    (
-        [*score_rows(("x", 1)), *score_rows(("x", 2))],
-        r":2: field 'model': 'x' has a score for this prompt on line 1",
-    ),
+    ([*score_rows(("x", 1)), *score_rows(("x", 2))], r":2: field 'model': 'x' has a score for this prompt on line 1"),
     (
         [*score_rows(("x", 1)), {"model": "y", "score": "good", "question_id": 1}],
         r":2: field 'score': expected a number",

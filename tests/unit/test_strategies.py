@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import unicodedata
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, find, given, settings
+from drawing import draw_examples, few, simplest
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from loops import each
@@ -22,30 +22,8 @@ from distract.judging.comparison import comparable_responses
 from distract.testing import strategies
 from distract.testing.strategies import KINDS, requirements, word_lists
 
-T = TypeVar("T")
 TWEAKSET = datasets.load("tweakset").cases
 PLAIN = "Start early."
-
-few = settings(suppress_health_check=[HealthCheck.too_slow])
-
-
-def simplest(strategy: SearchStrategy[T], predicate: Callable[[T], bool] = lambda _: True) -> T:
-    # Leave out the explain phase: its examples are no simpler.
-    phases = [Phase.generate, Phase.shrink]
-    plain = settings(max_examples=1000, database=None, deadline=None, phases=phases)
-    return find(strategy, predicate, settings=plain, random=random.Random(0))
-
-
-def draw_examples(strategy: SearchStrategy[T], number: int = 40) -> list[T]:
-    examples: list[T] = []
-
-    @settings(few, max_examples=number, database=None, derandomize=True)
-    @given(strategy)
-    def draw(one: T) -> None:
-        examples.append(one)
-
-    draw()
-    return examples
 
 
 @each(
@@ -194,10 +172,7 @@ def test_response_meets_requirements_of_data() -> None:
     (lambda: strategies.cases(responses=0), "responses=0: expected a whole number from 1 to 10"),
     (lambda: strategies.cases(responses=True), "responses=True: expected a whole number"),
     (lambda: strategies.cases(responses=11), "responses=11"),
-    (
-        lambda: strategies.pairs(data=[]),
-        "2 original responses by different authors; found none among 0",
-    ),
+    (lambda: strategies.pairs(data=[]), "2 original responses by different authors; found none among 0"),
     (lambda: strategies.triples(data=TWEAKSET), "expected cases with 3 original responses"),
     (lambda: strategies.pairs(kinds=["prose"], data=TWEAKSET), "drop kinds or data"),
     (lambda: strategies.constrained(least=5), "least=5: expected a whole number from 1 to 4"),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from hypothesis import HealthCheck, Phase, find, given, settings
+from drawing import draw_examples, few, simplest
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.errors import InvalidArgument
-from hypothesis.strategies import SearchStrategy
 from loops import each
 
 from distract.core import registry
@@ -29,26 +28,6 @@ ATTACKS = [
 ]
 PLACEBO = ("placebo", ["hostile"])
 BOOSTER = re.compile(r"\b(?:certainly|definitely|undoubtedly)\b", re.I)
-
-few = settings(suppress_health_check=[HealthCheck.too_slow])
-
-
-def simplest(strategy: SearchStrategy[Case], predicate: Callable[[Case], bool]) -> Case:
-    phases = [Phase.generate, Phase.shrink]
-    plain = settings(max_examples=1000, database=None, deadline=None, phases=phases)
-    return find(strategy, predicate, settings=plain, random=random.Random(0))
-
-
-def draw_examples(strategy: SearchStrategy[Case], number: int = 40) -> list[Case]:
-    examples: list[Case] = []
-
-    @settings(few, max_examples=number, database=None, derandomize=True)
-    @given(strategy)
-    def draw(one: Case) -> None:
-        examples.append(one)
-
-    draw()
-    return examples
 
 
 def rewritten_pairs(case: Case) -> Iterator[tuple[Response, Response]]:

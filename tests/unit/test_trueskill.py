@@ -13,28 +13,15 @@ from distract.leaderboards.shuffles import Orders
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from loops import each
+from rating_matches import NAMES, Match, played_matches, table
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
 from distract.core.errors import UsageError
 from distract.stats import ratings
 from distract.stats.ratings.draws import Draws, draw
-from distract.stats.ratings.matches import Matches, encode
 
 ours = importlib.import_module("distract.leaderboards.trueskill")
-NAMES = ("a, the first", 'b "quoted"', "c [bold]", "d 🦙")
-Match = tuple[str, str, str]
-
-PLAYED = st.lists(
-    st.tuples(st.permutations(NAMES), st.sampled_from(("a", "b", "tie"))).map(lambda one: (*one[0][:2], one[1])),
-    min_size=1,
-    max_size=15,
-)
-
-
-def table(played: list[Match], prompts: list[str] | None = None) -> Matches:
-    a, b, outcomes = zip(*played, strict=True)
-    return encode(a, b, outcomes, prompts)
 
 
 def simulate_matches(models: int, matches: int, seed: int = 0) -> list[Match]:
@@ -77,7 +64,7 @@ def test_file_order_gives_the_numbers_of_the_library(options: dict[str, float]) 
     assert ratings.sigma == pytest.approx([sigma for _, sigma in expected], abs=1e-6)
 
 
-@given(PLAYED, st.integers(0, 9))
+@given(played_matches(15), st.integers(0, 9))
 def test_shuffles_give_the_centred_mean_of_the_library(played: list[Match], seed: int) -> None:
     ratings = ours.rate(table(played), shuffles=3, seed=seed, mu=7.0, sigma=2.0, beta=1.0, draw_probability=0.1)
     orders = Orders(len(played), "shuffled", 3, seed)
@@ -91,7 +78,7 @@ def test_shuffles_give_the_centred_mean_of_the_library(played: list[Match], seed
     assert ratings.sigma == pytest.approx(mean[:, 1], abs=1e-8)
 
 
-@given(PLAYED)
+@given(played_matches(15))
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_names_and_sides_do_not_matter(order: str, played: list[Match]) -> None:
     ratings = ours.rate(table(played), order=order, shuffles=4)
@@ -218,7 +205,7 @@ def test_extreme_ratings_stay_finite() -> None:
     assert level.rating[0] > level.rating[1]
 
 
-@given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=2, max_size=3), PLAYED)
+@given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=2, max_size=3), played_matches(15))
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
     matches = table(played, [f"p{at % 3}" for at in range(len(played))])

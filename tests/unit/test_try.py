@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_result import check_refusal
 from loops import each
 
 import distract
@@ -123,16 +124,11 @@ def test_case_of_data(run: Any) -> None:
     (("j.toml", "--question", "x"), "a pair of your own needs --response-a and --response-b too"),
     (("j.toml", "--case", "x", "--question", "x"), "name a case with --data and --case, or give --question"),
     (("j.toml", "--protocol", "pairwize"), "did you mean 'pairwise'"),
-    (
-        ("j.toml", "--model-option", "timeout=3"),
-        "; planted:longer is planted and loads no model",
-    ),
+    (("j.toml", "--model-option", "timeout=3"), "; planted:longer is planted and loads no model"),
     (("j.toml", "--protocol", "rank-4"), "rank-4"),
 )
 def test_wrong_input_is_one_line(run: Any, arguments: tuple[str, ...], message: str) -> None:
-    ran = run("try", *arguments)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert message in ran.err
+    check_refusal(run("try", *arguments), message)
 
 
 def test_hostile_texts_are_no_headings(run: Any, tmp_path: Path) -> None:

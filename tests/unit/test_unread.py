@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import case, drive, request, verdict
-from command_result import CommandResult
+from command_result import Run
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
@@ -86,7 +85,7 @@ def test_any_reply_is_shown_on_three_safe_lines(
         assert len(lines[1]) < MAX_LENGTH + 99
 
 
-def test_command_and_report_show_an_example(run: Callable[..., CommandResult]) -> None:
+def test_command_and_report_show_an_example(run: Run) -> None:
     command = ("--judge", "planted:garbage", "--protocol", "pairwise", "--attack", "sycophancy", "--limit", "2")
     attack = run("attack", *command, "--generator", "rules", "--out", "r")
     assert attack.code == 3
@@ -99,7 +98,7 @@ def test_command_and_report_show_an_example(run: Callable[..., CommandResult]) -
     assert "unreadable" not in run("report", "r", "--json").out
 
 
-def test_readable_replies_write_no_file(run: Callable[..., CommandResult]) -> None:
+def test_readable_replies_write_no_file(run: Run) -> None:
     ran = run("attack", "--judge", "planted:fair", "--limit", "2", "--out", "r")
     assert "unreadable answer" not in ran.out
     assert Path("r/texts.jsonl").read_bytes() == b""
