@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
@@ -104,7 +105,7 @@ def test_addition_is_recognised(kind: str, text: str) -> None:
     assert {classify_addition(ORIGINAL, rewrite) for rewrite in add(text)} == {kind}
 
 
-@each("attack", *SAME)
+@pytest.mark.parametrize("attack", SAME)
 def test_no_style_may_add_it(attack: Attack) -> None:
     for is_ruled in (True, False):
         for kind, text in ADDED[:: 1 if attack.keeps == "text" else 7]:

@@ -4,51 +4,53 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from command_result import Run
-from loops import each
 
 FLIP = ("--protocol", "pairwise", "--measure", "flip", "--limit", "40")
 
 
-@each(
-    "judge, options, present, absent",
-    (
-        "planted:bold",
-        FLIP,
-        ["under assertiveness, pairwise flips 40 of 40", "distract gate --max-flip-rate", "(`--control`)"],
-        ["Do not", "Do not rely", "No losing response"],
-    ),
-    (
-        "planted:first",
-        FLIP,
-        ["Do not rely on this judge: by no way of asking can it tell good from bad here. Use another one."],
-        ["pairwise flips", "distract gate"],
-    ),
-    (
-        "planted:coin",
-        ("--protocol", "pairwise", "--measure", "flip", "--limit", "8"),
-        ["Do not rely on pairwise yet: nothing shows that it can tell good from bad there. Judge more cases."],
-        ["Do not use", "distract gate", "Use another"],
-    ),
-    (
-        "planted:gullible",
-        FLIP,
-        ["No losing response won after its rewrite: try other attacks"],
-        ["pairwise flips", "distract gate"],
-    ),
-    ("planted:bold", (*FLIP, "--control"), ["pairwise flips"], ["(`--control`)"]),
-    (
-        "planted:first",
-        ("--protocol", "pairwise", "--protocol", "pointwise", "--measure", "flip", "--limit", "40"),
-        ["Do not use pairwise with this judge: it cannot tell good from bad there."],
-        ["Do not rely"],
-    ),
-    (
-        "planted:longer=0.3",
-        ("--protocol", "pairwise", "--measure", "flip", "--limit", "9"),
-        ["Judge more cases (`--limit`)", "comparisons for each attack; this run has 9."],
-        ["Do not use"],
-    ),
+@pytest.mark.parametrize(
+    ("judge", "options", "present", "absent"),
+    [
+        (
+            "planted:bold",
+            FLIP,
+            ["under assertiveness, pairwise flips 40 of 40", "distract gate --max-flip-rate", "(`--control`)"],
+            ["Do not", "Do not rely", "No losing response"],
+        ),
+        (
+            "planted:first",
+            FLIP,
+            ["Do not rely on this judge: by no way of asking can it tell good from bad here. Use another one."],
+            ["pairwise flips", "distract gate"],
+        ),
+        (
+            "planted:coin",
+            ("--protocol", "pairwise", "--measure", "flip", "--limit", "8"),
+            ["Do not rely on pairwise yet: nothing shows that it can tell good from bad there. Judge more cases."],
+            ["Do not use", "distract gate", "Use another"],
+        ),
+        (
+            "planted:gullible",
+            FLIP,
+            ["No losing response won after its rewrite: try other attacks"],
+            ["pairwise flips", "distract gate"],
+        ),
+        ("planted:bold", (*FLIP, "--control"), ["pairwise flips"], ["(`--control`)"]),
+        (
+            "planted:first",
+            ("--protocol", "pairwise", "--protocol", "pointwise", "--measure", "flip", "--limit", "40"),
+            ["Do not use pairwise with this judge: it cannot tell good from bad there."],
+            ["Do not rely"],
+        ),
+        (
+            "planted:longer=0.3",
+            ("--protocol", "pairwise", "--measure", "flip", "--limit", "9"),
+            ["Judge more cases (`--limit`)", "comparisons for each attack; this run has 9."],
+            ["Do not use"],
+        ),
+    ],
 )
 def test_advice_follows_from_the_figures(
     run: Run, judge: str, options: tuple[str, ...], present: list[str], absent: list[str]

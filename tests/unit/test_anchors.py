@@ -76,8 +76,7 @@ def change_document(change: Callable[[dict[str, Any]], object], *, is_signed: bo
     return format_json(document)
 
 
-@each(
-    "text, problem",
+@pytest.mark.parametrize(("text", "problem"), [
     (lambda: "", "is not a file of anchors"),
         (lambda: '{"a": ', "is not a file of anchors"),
         (lambda: "[" * 100_000, "is not a file of anchors"),
@@ -106,7 +105,7 @@ def change_document(change: Callable[[dict[str, Any]], object], *, is_signed: bo
          "is not a file of anchors ("),
         (lambda: change_document(lambda d: d["anchors"][0].update(place="nowhere")), "or an unknown place"),
         (lambda: change_document(lambda d: d["anchors"][0]["row"]["a"].update(author="z")), "names a response that"),
-)  # fmt: skip
+])  # fmt: skip
 def test_damaged_file_gives_one_line(
     text: Callable[[], str], problem: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -401,7 +400,7 @@ def test_planted_judge_is_asked_once_and_from_the_store(run: Run) -> None:
     assert other.document["notes"] == ["the anchors were made with planted:longer, and planted:bold was asked"]
 
 
-@each("protocol", "absolute", "prepair", "rank", "base")
+@pytest.mark.parametrize("protocol", ["absolute", "prepair", "rank", "base"])
 def test_any_protocol_has_anchors(run: Run, protocol: str) -> None:
     settings = ("--protocol", protocol, "--size", 20, "--limit", 30)
     assert run("anchors", "make", "--judge", "planted:longer", *settings).code == 0
@@ -409,14 +408,16 @@ def test_any_protocol_has_anchors(run: Run, protocol: str) -> None:
     assert run("anchors", "check", "anchors.json", "--judge", "planted:first").code == 1
 
 
-@each(
-    "options, code, problem",
-    (("--judge", "planted:garbage"), 3, "no verdict is valid, so there are no anchors: no verdict"),
-    (("--judge", "planted:longer", "--protocol", "pairwise", "--protocol", "base"), 2, "anchors use one protocol"),
-    (("--judge", "planted:longer", "--size", 19), 2, "20"),
-    (("--judge", "planted:longer", "--limit", 12), 3, "only 12 comparisons"),
-    (("--judge", "planted:longer", "--data", "one.csv"), 2, "anchors need at least 20"),
-    (("--judge", "planted:longer", "--out", "one.csv", "--data", "one.csv"), 2, "anchors need at least 20"),
+@pytest.mark.parametrize(
+    ("options", "code", "problem"),
+    [
+        (("--judge", "planted:garbage"), 3, "no verdict is valid, so there are no anchors: no verdict"),
+        (("--judge", "planted:longer", "--protocol", "pairwise", "--protocol", "base"), 2, "anchors use one protocol"),
+        (("--judge", "planted:longer", "--size", 19), 2, "20"),
+        (("--judge", "planted:longer", "--limit", 12), 3, "only 12 comparisons"),
+        (("--judge", "planted:longer", "--data", "one.csv"), 2, "anchors need at least 20"),
+        (("--judge", "planted:longer", "--out", "one.csv", "--data", "one.csv"), 2, "anchors need at least 20"),
+    ],
 )
 def test_what_cannot_be_an_anchor_is_one_line(run: Run, options: tuple[object, ...], code: int, problem: str) -> None:
     Path("one.csv").write_text("prompt,response\nq,x\n")
@@ -466,7 +467,8 @@ def test_other_prompts_make_anchors_useless(run: Run) -> None:
     anchors = read_anchors(Path("anchors.json"))
     changed = [replace(one, row=replace(one.row, keys=("0" * 64,))) for one in anchors.anchors]
     write_anchors(replace(anchors, anchors=tuple(changed)), Path("anchors.json"))
-    check_refusal(run("anchors", "check", "anchors.json"), "its prompts are not those of today (pairwise)")
+    ran = run("anchors", "check", "anchors.json")
+    assert (ran.code, "its prompts are not those of today (pairwise)" in ran.err) == (2, True)
 
 
 def test_file_cannot_name_code_to_run(run: Run) -> None:

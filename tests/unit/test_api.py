@@ -188,7 +188,7 @@ def test_errors_survive_pickling(error: distract.DistractError) -> None:
         assert (type(again), str(again)) == (type(error), str(error))
 
 
-@each("certify", False, True)
+@pytest.mark.parametrize("certify", [False, True])
 def test_gate_returns_the_verdict_of_the_command(run: Run, certify: bool, capsys: Any) -> None:
     result = distract.attack(judge="planted:longer", generator="rules", limit=12, out="mine")
     rates: Any = {"max_flip_rate": 0.1, "certify": certify}
@@ -211,38 +211,40 @@ def test_live_gate_writes_the_same_run(run: Run, capsys: Any) -> None:
     assert distract.Run.read("mine").results == verdict.document()["checks"]
 
 
-@each(
-    "options, message",
-    ({"judge": "planted:nope"}, "unknown"),
-    ({"judge": 3}, "judge: expected a name or a function, found 3"),
-    ({"attacks": ["nope"]}, "unknown attack 'nope'; did you mean 'none'?"),
-    ({"attacks": "nope"}, "unknown attack 'nope'"),
-    ({"attacks": [3]}, "attacks: expected names, found 3"),
-    ({"protocols": 3}, "protocols: expected names, found 3"),
-    ({"limit": 0}, "limit 0: expected a number of cases from 1, or 'all'"),
-    ({"limit": True}, "limit True: expected a number of cases"),
-    ({"seed": None}, "seed None: expected a whole number"),
-    ({"temperature": float("nan")}, "temperature nan: expected a number from 0 to 10"),
-    ({"control": "yes"}, "control: expected True or False, found 'yes'"),
-    ({"dtype": 16}, "dtype: expected a text, found 16"),
-    ({"orders": "some"}, "--orders some: expected one of both, given, swapped"),
-    ({"out": 3}, "out: expected a path, found 3"),
-    ({"atacks": []}, "no argument 'atacks'; did you mean 'attacks'?"),
-    ({"data": "nope.jsonl"}, "nope.jsonl: no such file"),
-    ({"data": 3}, "data: expected a name, a path, a data frame, or a list of cases or dicts, found 3"),
-    ({"data": distract.Case("x", ("p",), ())}, "or a list of cases or dicts, found a Case"),
-    ({"out": "a\0"}, "out: a path cannot contain a NUL character"),
-    ({"data": [distract.Case("x", TEXT, ())]}, "cases:1: field 'prompt': expected a tuple of turns"),
-    (
-        {"data": [distract.Case("x", ("p",), (distract.Response("a", TEXT),))]},
-        "cases:1: field 'responses[0].turns': expected a tuple of turns, found a string",
-    ),
-    ({"data": [distract.Case("x", ("p",), (TEXT, TEXT))]}, "cases: a case cannot be written to a file"),
-    ({"data": []}, "cases: holds no cases"),
-    ({"data": ["one"]}, "cases: expected cases, found 'one'"),
-    ({"data": [distract.Case("x", ("p",), ())]}, "cases:1: field 'responses': expected"),
-    ({"data": [distract.Case("x", ("p",), (distract.Response("a", ("\ud800",)),))]}, "cannot be written to a file"),
-    ({"data": distract.load("tweakset"), "responses": ["r.jsonl"]}, "responses and columns need data with a name"),
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"judge": "planted:nope"}, "unknown"),
+        ({"judge": 3}, "judge: expected a name or a function, found 3"),
+        ({"attacks": ["nope"]}, "unknown attack 'nope'; did you mean 'none'?"),
+        ({"attacks": "nope"}, "unknown attack 'nope'"),
+        ({"attacks": [3]}, "attacks: expected names, found 3"),
+        ({"protocols": 3}, "protocols: expected names, found 3"),
+        ({"limit": 0}, "limit 0: expected a number of cases from 1, or 'all'"),
+        ({"limit": True}, "limit True: expected a number of cases"),
+        ({"seed": None}, "seed None: expected a whole number"),
+        ({"temperature": float("nan")}, "temperature nan: expected a number from 0 to 10"),
+        ({"control": "yes"}, "control: expected True or False, found 'yes'"),
+        ({"dtype": 16}, "dtype: expected a text, found 16"),
+        ({"orders": "some"}, "--orders some: expected one of both, given, swapped"),
+        ({"out": 3}, "out: expected a path, found 3"),
+        ({"atacks": []}, "no argument 'atacks'; did you mean 'attacks'?"),
+        ({"data": "nope.jsonl"}, "nope.jsonl: no such file"),
+        ({"data": 3}, "data: expected a name, a path, a data frame, or a list of cases or dicts, found 3"),
+        ({"data": distract.Case("x", ("p",), ())}, "or a list of cases or dicts, found a Case"),
+        ({"out": "a\0"}, "out: a path cannot contain a NUL character"),
+        ({"data": [distract.Case("x", TEXT, ())]}, "cases:1: field 'prompt': expected a tuple of turns"),
+        (
+            {"data": [distract.Case("x", ("p",), (distract.Response("a", TEXT),))]},
+            "cases:1: field 'responses[0].turns': expected a tuple of turns, found a string",
+        ),
+        ({"data": [distract.Case("x", ("p",), (TEXT, TEXT))]}, "cases: a case cannot be written to a file"),
+        ({"data": []}, "cases: holds no cases"),
+        ({"data": ["one"]}, "cases: expected cases, found 'one'"),
+        ({"data": [distract.Case("x", ("p",), ())]}, "cases:1: field 'responses': expected"),
+        ({"data": [distract.Case("x", ("p",), (distract.Response("a", ("\ud800",)),))]}, "cannot be written to a file"),
+        ({"data": distract.load("tweakset"), "responses": ["r.jsonl"]}, "responses and columns need data with a name"),
+    ],
 )
 def test_wrong_arguments_raise_one_line(run: Run, options: dict[str, Any], message: str, capsys: Any) -> None:
     with pytest.raises(distract.UsageError) as error:
@@ -252,16 +254,18 @@ def test_wrong_arguments_raise_one_line(run: Run, options: dict[str, Any], messa
     assert capsys.readouterr() == ("", "")
 
 
-@each(
-    "options, message",
-    ({}, "no threshold: give"),
-    ({"max_flip_rate": 0.1}, "name a finished run"),
-    ({"max_flip_rate": 10}, "write 0.10 for 10%"),
-    ({"run": "nope", "max_flip_rate": 0.1}, "no such run folder"),
-    ({"run": 3, "max_flip_rate": 0.1}, "run: expected a path, found 3"),
-    ({"run": "mine", "judge": "planted:longer", "max_flip_rate": 0.1}, "not both"),
-    ({"run": "mine", "limit": 3, "max_flip_rate": 0.1}, "limit needs --judge"),
-    ({"max_rise": 0.1}, "--max-rise needs --baseline"),
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "no threshold: give"),
+        ({"max_flip_rate": 0.1}, "name a finished run"),
+        ({"max_flip_rate": 10}, "write 0.10 for 10%"),
+        ({"run": "nope", "max_flip_rate": 0.1}, "no such run folder"),
+        ({"run": 3, "max_flip_rate": 0.1}, "run: expected a path, found 3"),
+        ({"run": "mine", "judge": "planted:longer", "max_flip_rate": 0.1}, "not both"),
+        ({"run": "mine", "limit": 3, "max_flip_rate": 0.1}, "limit needs --judge"),
+        ({"max_rise": 0.1}, "--max-rise needs --baseline"),
+    ],
 )
 def test_wrong_gate_arguments_raise_one_line(run: Run, options: dict[str, Any], message: str) -> None:
     with pytest.raises(distract.UsageError) as error:

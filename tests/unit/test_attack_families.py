@@ -110,21 +110,21 @@ def hold_words(attack: Attack, old: str, new: str) -> None:
     assert has_all_in_order(find_words(old), find_words(new))
 
 
-@each("attack", *selected("text"))
+@pytest.mark.parametrize("attack", selected("text"))
 def test_wrapper_keeps_the_text(attack: Attack) -> None:
     for turns in TEXTS.values():
         for old, new in zip(turns, write(attack, turns), strict=True):
             hold_wrapper(attack, old, new)
 
 
-@each("attack", *selected("words"))
+@pytest.mark.parametrize("attack", selected("words"))
 def test_every_word_stays_in_order(attack: Attack) -> None:
     for turns in TEXTS.values():
         for old, new in zip(turns, write(attack, turns), strict=True):
             hold_words(attack, old, new)
 
 
-@each("attack", *selected("nothing"))
+@pytest.mark.parametrize("attack", selected("nothing"))
 def test_nothing_of_the_response_stays(attack: Attack) -> None:
     for turns in TEXTS.values():
         new = write(attack, turns)
@@ -133,8 +133,8 @@ def test_nothing_of_the_response_stays(attack: Attack) -> None:
         assert left <= {w for turn in PROMPT for w in find_words(turn)} or new == write(attack, ("水",) * len(turns))
 
 
-@each("attack", *(one for one in ATTACKS if one.truth == "same"))
-@each("part", *range(3))
+@pytest.mark.parametrize("attack", (one for one in ATTACKS if one.truth == "same"))
+@pytest.mark.parametrize("part", range(3))
 def test_format_stays_as_it_was(attack: Attack, part: int) -> None:
     required = tuple(REQUIREMENTS[part::3])
     for turns in TEXTS.values():
@@ -144,7 +144,7 @@ def test_format_stays_as_it_was(attack: Attack, part: int) -> None:
             assert is_kept or any("constraint" in reason for reason in inspect(attack, turns, (new,), required))
 
 
-@each("attack", *ATTACKS)
+@pytest.mark.parametrize("attack", ATTACKS)
 def test_seed_decides(attack: Attack) -> None:
     for turns in (*TEXTS.values(),)[:12]:
         assert write(attack, turns, 3) == write(attack, turns, 3)
@@ -152,7 +152,7 @@ def test_seed_decides(attack: Attack) -> None:
     assert (len(texts) > 1) == (attack.name not in FIXED)
 
 
-@each("attack", *(one for one in ATTACKS if one.truth != "hollow"))
+@pytest.mark.parametrize("attack", (one for one in ATTACKS if one.truth != "hollow"))
 def test_addition_is_that_of_the_truth(attack: Attack) -> None:
     expected = attack.truth if attack.truth in ("unsupported", "injection") else "same"
     for name, turns in TEXTS.items():

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from builders import write_several
 from command_result import Run
-from loops import each
 
 from distract.core.printable import percent
 
@@ -68,11 +67,13 @@ def test_card_is_of_one_judge_and_of_whole_runs(runs: Run) -> None:
     assert runs("card", "missing").code == 2
 
 
-@each(
-    "command, words",
-    (("leaderboard", "--attack", "assertiveness", "--generator", "rules"), "Kendall's tau"),
-    (("consistency",), "chains"),
-    (("meta",), "match the label"),
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("leaderboard", "--attack", "assertiveness", "--generator", "rules"), "Kendall's tau"),
+        (("consistency",), "chains"),
+        (("meta",), "match the label"),
+    ],
 )
 def test_every_study_has_a_place_on_a_card(run: Run, command: tuple[str, ...], words: str) -> None:
     data = () if command == ("meta",) else ("--data", write_several())

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from command_result import check_refusal
-from loops import each
 
 from distract.core import registry
 from distract.core.runs import load
@@ -59,8 +58,7 @@ def test_no_valid_verdict_is_inconclusive_and_never_passes(run: Any) -> None:
     assert run("gate", "r", "--max-flip-rate", "0.5", "--certify").code == 1
 
 
-@each(
-    "arguments, message",
+@pytest.mark.parametrize(("arguments", "message"), [
     (("attack", "--data", "nothing.jsonl"), "nothing.jsonl: no such file"),
         (("attack", "--data", "."), ".: is a directory"),
         (("attack", "--judge", "planted:longest"), "did you mean 'planted:longer'"),
@@ -112,7 +110,7 @@ def test_no_valid_verdict_is_inconclusive_and_never_passes(run: Any) -> None:
         (("make-tweakset", "--generator", "smollm2-135m", "--data", "tweakset", "--out", "f"), "these do: ifeval"),
         (("report", "nowhere"), "nowhere: no such run folder"),
         (("report", "x\x1b[31m\ny"), r"x\x1b[31m y: no such run folder"),
-)  # fmt: skip
+])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], message: str) -> None:
     check_refusal(run(*arguments), message)
     assert not Path(".distract").exists()
@@ -270,17 +268,19 @@ def test_check_reads_two_files_a_run_or_a_labelled_set(run: Any) -> None:
     assert "Faithful rewrites rejected" in run("check", "--labelled", "set.jsonl").out
 
 
-@each(
-    "arguments, problem",
-    ((), "check takes two text files, or one run folder, or --labelled FILE"),
-    (("a", "b", "c"), "check takes two text files"),
-    (("a", "--labelled", "set.jsonl"), "check takes two text files"),
-    (("--labelled", "none.jsonl"), "none.jsonl: no such file"),
-    (("none", "a"), "none: no such file"),
-    (("a",), "a: is a file; name a run folder"),
-    (("--labelled", "a", "--attack", "null"), "apply only to two text files"),
-    (("a", "a", "--attack", "shouty"), "unknown attack 'shouty'"),
-    (("a", "a", "--constraint", "{"), "--constraint {: not valid JSON"),
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "check takes two text files, or one run folder, or --labelled FILE"),
+        (("a", "b", "c"), "check takes two text files"),
+        (("a", "--labelled", "set.jsonl"), "check takes two text files"),
+        (("--labelled", "none.jsonl"), "none.jsonl: no such file"),
+        (("none", "a"), "none: no such file"),
+        (("a",), "a: is a file; name a run folder"),
+        (("--labelled", "a", "--attack", "null"), "apply only to two text files"),
+        (("a", "a", "--attack", "shouty"), "unknown attack 'shouty'"),
+        (("a", "a", "--constraint", "{"), "--constraint {: not valid JSON"),
+    ],
 )
 def test_check_reports_errors_in_one_line(run: Any, arguments: tuple[str, ...], problem: str) -> None:
     Path("a").write_text("some text", encoding="utf-8")

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from builders import write_several
 from command_result import Run
-from loops import each
 
 from distract.core import runs
 from distract.studies.attack.comparison_table import COLUMNS, list_comparisons
@@ -86,7 +85,7 @@ def test_csv_and_parquet_hold_the_same_table(run: Run, records: list[dict[str, A
     assert [{name: "" if value is None else str(value) for name, value in one.items()} for one in records] == rows
 
 
-@each("command", "consistency", "leaderboard", "meta")
+@pytest.mark.parametrize("command", ["consistency", "leaderboard", "meta"])
 def test_other_studies_have_a_table_too(run: Run, command: str) -> None:
     judge = (command, "--judge", "planted:bold=0.7", "--limit", "4", "--out", "r")
     data = () if command == "meta" else ("--data", write_several())

@@ -132,21 +132,23 @@ def test_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
     assert (report.code, "warning: the run is unfinished" in report.err) == (0, True)
 
 
-@each(
-    "arguments, message",
-    (("nope",), "case 'nope': r has no such case; verdicts flipped on flips"),
-    (("tied",), "case 'tied': no verdict of this case flipped; verdicts flipped on flips"),
-    (("x\x1b[31m\ny",), r"case 'x\x1b[31m\ny': r has no such case"),
-    (("flips", "--attack", "assertive"), "unknown attack 'assertive'; did you mean 'assertiveness'"),
-    (("flips", "--protocol", "absolute"), "unknown protocol 'absolute' (known: pairwise); the run has no other"),
-    (("flips", "--data", "none.jsonl"), "none.jsonl: no such file"),
-    (("flips", "--data", "other.jsonl"), "other.jsonl: differs from the data of r (other checksum)"),
-    (("flips", "--responses", "d.jsonl"), "--responses needs --data"),
-    (
-        ("flips", "--dtype", "bfloat16"),
-        "--dtype is for models on Ray workers or a reward model or transformers or vLLM",
-    ),
-    (("flips", "--store", "d.jsonl"), "d.jsonl"),
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nope",), "case 'nope': r has no such case; verdicts flipped on flips"),
+        (("tied",), "case 'tied': no verdict of this case flipped; verdicts flipped on flips"),
+        (("x\x1b[31m\ny",), r"case 'x\x1b[31m\ny': r has no such case"),
+        (("flips", "--attack", "assertive"), "unknown attack 'assertive'; did you mean 'assertiveness'"),
+        (("flips", "--protocol", "absolute"), "unknown protocol 'absolute' (known: pairwise); the run has no other"),
+        (("flips", "--data", "none.jsonl"), "none.jsonl: no such file"),
+        (("flips", "--data", "other.jsonl"), "other.jsonl: differs from the data of r (other checksum)"),
+        (("flips", "--responses", "d.jsonl"), "--responses needs --data"),
+        (
+            ("flips", "--dtype", "bfloat16"),
+            "--dtype is for models on Ray workers or a reward model or transformers or vLLM",
+        ),
+        (("flips", "--store", "d.jsonl"), "d.jsonl"),
+    ],
 )
 def test_inexplicable_run_is_one_line_and_exit_2(run: Run, arguments: tuple[str, ...], message: str) -> None:
     write_run(run)
@@ -195,15 +197,20 @@ def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
     assert (report.code, "enough" in report.out) == (0, True)
 
 
-@each(
-    "change, message",
-    (lambda r: r["parameters"]["identity"].update(dtype="bfloat16"), "dtype was bfloat16, is now none; set it with"),
-    (lambda r: r["parameters"]["identity"].update(model="m"), "model was m, is now planted:bold; its results"),
-    (lambda r: r["parameters"].pop("identity"), "r: does not record which model it asked; run it again"),
-    (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not record how the judge was asked"),
-    (lambda r: r["parameters"].pop("manner"), "run.json: does not record how the judge was asked"),
-    (lambda r: r["parameters"].update(judge="planted:bolt"), "unknown judge 'planted:bolt'"),
-    (lambda r: r.update(source={"data": 3}), "run.json: does not record where the data are; name them with --data"),
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda r: r["parameters"]["identity"].update(dtype="bfloat16"),
+            "dtype was bfloat16, is now none; set it with",
+        ),
+        (lambda r: r["parameters"]["identity"].update(model="m"), "model was m, is now planted:bold; its results"),
+        (lambda r: r["parameters"].pop("identity"), "r: does not record which model it asked; run it again"),
+        (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not record how the judge was asked"),
+        (lambda r: r["parameters"].pop("manner"), "run.json: does not record how the judge was asked"),
+        (lambda r: r["parameters"].update(judge="planted:bolt"), "unknown judge 'planted:bolt'"),
+        (lambda r: r.update(source={"data": 3}), "run.json: does not record where the data are; name them with --data"),
+    ],
 )
 def test_different_judge_is_refused(run: Run, change: Callable[[dict[str, Any]], object], message: str) -> None:
     write_run(run)

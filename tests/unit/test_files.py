@@ -164,7 +164,7 @@ def test_job_summary_is_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "why" in (tmp_path / "summary").read_text()
 
 
-@each("command", ("rewrite", "--attack", "sycophancy"))
+@pytest.mark.parametrize("command", [("rewrite", "--attack", "sycophancy")])
 def test_command_reports_unusable_pipe_or_folder_in_one_line(
     run: Run, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
@@ -197,8 +197,8 @@ def foreign(path: Path, kind: str, victim: Path) -> None:
             path.mkdir()
 
 
-@each("kind", "link", "hard link", "pipe", "folder")
-@each("name", *OURS)
+@pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder"])
+@pytest.mark.parametrize("name", OURS)
 def test_run_never_writes_through_foreign_links(run: Run, tmp_path: Path, kind: str, name: str) -> None:
     victim = tmp_path / "victim"
     assert run(*ATTACK, "--out", "r").code == 0
@@ -213,8 +213,8 @@ def test_run_never_writes_through_foreign_links(run: Run, tmp_path: Path, kind: 
     assert victim.read_text() == before
 
 
-@each("kind", "link", "pipe", "folder")
-@each("name", *(OURS[:3] + OURS[4:]))
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+@pytest.mark.parametrize("name", OURS[:3] + OURS[4:])
 def test_run_is_never_read_through_foreign_links(run: Run, tmp_path: Path, kind: str, name: str) -> None:
     assert run(*ATTACK, "--out", "r").code == 0
     victim = (tmp_path / "r" / name).rename(tmp_path / "victim")
@@ -251,7 +251,7 @@ def test_file_changed_during_the_run_is_noticed(tmp_path: Path, name: str, what:
     assert not (tmp_path / "r" / "manifest.json").exists()
 
 
-@each("out", "d.jsonl", "./d.jsonl", "link")
+@pytest.mark.parametrize("out", ["d.jsonl", "./d.jsonl", "link"])
 def test_rewrites_never_replace_their_source_data(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
 ) -> None:

@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 import pytest
 from command_result import CommandResult, Run, check_refusal, fits
 from fakes import Watch
-from loops import each
 
 from distract.core.records import Reply, Request
 from distract.core.runs import checksum
@@ -88,26 +87,28 @@ def commands(log: str) -> list[str]:
 # Decisions.
 
 
-@each(
-    "judge, options, code",
-    ("planted:fair", (), 0),
-    ("planted:fair", ("--certify",), 0),
-    ("planted:longer", (), 1),
-    ("planted:longer", ("--certify",), 1),
-    ("planted:garbage", (), 3),
-    ("planted:garbage", ("--certify",), 1),
-    ("planted:garbage", ("--max-invalid-rate", "1"), 3),
-    ("planted:garbage", ("--max-invalid-rate", "1", "--no-certify"), 3),
-    ("planted:first", (), 3),
-    ("planted:fair", ("--limit", "5"), 3),
-    ("planted:fair", ("--limit", "5", "--certify"), 1),
-    ("planted:fair", ("--limit", "42", "--min-n", "43"), 3),
-    ("planted:fair", ("--limit", "42", "--confidence", "0.999"), 3),
-    ("planted:fair", ("--confidence", "0.5", "--limit", "20"), 0),
-    ("planted:fair", ("--limit", "8", "--max-flip-rate", "0.99"), 0),
-    ("planted:fair", ("--limit", "1", "--max-flip-rate", "0.99"), 3),  # one label shows nothing
-    ("planted:longer", ("--max-flip-rate", "0.000001"), 1),
-    ("planted:longest", (), 2),
+@pytest.mark.parametrize(
+    ("judge", "options", "code"),
+    [
+        ("planted:fair", (), 0),
+        ("planted:fair", ("--certify",), 0),
+        ("planted:longer", (), 1),
+        ("planted:longer", ("--certify",), 1),
+        ("planted:garbage", (), 3),
+        ("planted:garbage", ("--certify",), 1),
+        ("planted:garbage", ("--max-invalid-rate", "1"), 3),
+        ("planted:garbage", ("--max-invalid-rate", "1", "--no-certify"), 3),
+        ("planted:first", (), 3),
+        ("planted:fair", ("--limit", "5"), 3),
+        ("planted:fair", ("--limit", "5", "--certify"), 1),
+        ("planted:fair", ("--limit", "42", "--min-n", "43"), 3),
+        ("planted:fair", ("--limit", "42", "--confidence", "0.999"), 3),
+        ("planted:fair", ("--confidence", "0.5", "--limit", "20"), 0),
+        ("planted:fair", ("--limit", "8", "--max-flip-rate", "0.99"), 0),
+        ("planted:fair", ("--limit", "1", "--max-flip-rate", "0.99"), 3),  # one label shows nothing
+        ("planted:longer", ("--max-flip-rate", "0.000001"), 1),
+        ("planted:longest", (), 2),
+    ],
 )
 def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[str, ...], code: int) -> None:
     arguments = options if THRESHOLD[0] in options else (*THRESHOLD, *options)
@@ -190,13 +191,15 @@ def single(name: str) -> dict[str, Any]:
     return {**cases(1)[0], "id": name, "prompt": f"Name {name}.", "responses": cases(1)[0]["responses"][:1]}
 
 
-@each(
-    "data, options, code",
-    ([], (), 2),
-    ([single("s1"), single("s2")], (), 2),
-    (cases(28), PAIRWISE, 3),
-    (cases(40), ("--max-invalid-rate", "0"), 3),
-    (cases(40), ("--retries", "0", "--generator", "recorded"), 2),
+@pytest.mark.parametrize(
+    ("data", "options", "code"),
+    [
+        ([], (), 2),
+        ([single("s1"), single("s2")], (), 2),
+        (cases(28), PAIRWISE, 3),
+        (cases(40), ("--max-invalid-rate", "0"), 3),
+        (cases(40), ("--retries", "0", "--generator", "recorded"), 2),
+    ],
 )
 def test_too_little_evidence_never_passes(
     run: Run, data: list[dict[str, Any]], options: tuple[str, ...], code: int
@@ -220,28 +223,30 @@ def test_rejected_rewrites_are_no_evidence(run: Run) -> None:
     assert check["excluded"] > 0
 
 
-@each(
+@pytest.mark.parametrize(
     "wrong",
-    ("--data", "none.jsonl"),
-    ("--attack", "severity-2"),
-    ("--protocol", "pairwize"),
-    ("--judge", "planted:fairest"),
-    ("--judge", "smolm2"),
-    ("--baseline", "nowhere"),
-    ("--config", "none.toml"),
-    ("--summary", "."),
-    ("--store", "d.jsonl"),
-    ("--out", "d.jsonl"),
-    ("--dtype", "float32"),
-    ("--max-flip-rate", "1.5"),
-    ("--max-flip-rate", "0.0000001"),
-    ("--confidence", "1"),
-    ("--min-n", "0"),
-    ("--budget", "0"),
-    ("--ahead", "0"),
-    ("--limit", "none"),
-    ("--nonsense",),
-    ("--judge", "planted:fair"),
+    [
+        ("--data", "none.jsonl"),
+        ("--attack", "severity-2"),
+        ("--protocol", "pairwize"),
+        ("--judge", "planted:fairest"),
+        ("--judge", "smolm2"),
+        ("--baseline", "nowhere"),
+        ("--config", "none.toml"),
+        ("--summary", "."),
+        ("--store", "d.jsonl"),
+        ("--out", "d.jsonl"),
+        ("--dtype", "float32"),
+        ("--max-flip-rate", "1.5"),
+        ("--max-flip-rate", "0.0000001"),
+        ("--confidence", "1"),
+        ("--min-n", "0"),
+        ("--budget", "0"),
+        ("--ahead", "0"),
+        ("--limit", "none"),
+        ("--nonsense",),
+        ("--judge", "planted:fair"),
+    ],
 )
 def test_error_never_leaves_an_older_passing_result(run: Run, wrong: tuple[str, ...]) -> None:
     write("d.jsonl", cases(3))
@@ -269,22 +274,24 @@ def test_missing_job_summary_never_passes(run: Run, monkeypatch: pytest.MonkeyPa
     assert "GITHUB_STEP_SUMMARY" in ran.err.splitlines()[-1]
 
 
-@each(
-    "place, value",
-    ("limits", {}),
-    ("limits", {"nonsense": 1}),
-    ("limits", None),
-    ("limits", {"max_flip_rate": "x"}),
-    ("limits", {"max_flip_rate": 7}),
-    ("checks", 5),
-    ("checks", []),
-    ("checks", [["pairwise"]]),
-    ("checks", [["nowhere", "prolixity"]]),
-    ("measure", "vibes"),
-    ("prompts", {"1": -3}),
-    ("prompts", {"x": 1}),
-    ("baseline", [{}]),
-    ("budget", "all"),
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("limits", {}),
+        ("limits", {"nonsense": 1}),
+        ("limits", None),
+        ("limits", {"max_flip_rate": "x"}),
+        ("limits", {"max_flip_rate": 7}),
+        ("checks", 5),
+        ("checks", []),
+        ("checks", [["pairwise"]]),
+        ("checks", [["nowhere", "prolixity"]]),
+        ("measure", "vibes"),
+        ("prompts", {"1": -3}),
+        ("prompts", {"x": 1}),
+        ("baseline", [{}]),
+        ("budget", "all"),
+    ],
 )
 def test_foreign_gate_record_is_one_line(run: Run, place: str, value: object) -> None:
     assert run(*GATE, "--judge", "planted:longer", *PAIRWISE, "--out", "r").code == 1
@@ -344,22 +351,24 @@ def test_live_gate_of_an_earlier_version_must_be_rerun(run: Run) -> None:
 # Options that do not go together.
 
 
-@each(
-    "options, name",
-    (("--judge", "planted:fair"), "--judge"),
-    (("--budget", "5"), "--budget"),
-    (("--ahead", "2"), "--ahead"),
-    (("--limit", "5"), "--limit"),
-    (("--seed", "0"), "--seed"),
-    (("--data", "tweakset"), "--data"),
-    (("--protocol", "pairwise"), "--protocol"),
-    (("--attack", "prolixity"), "--attack"),
-    (("--generator", "rules"), "--generator"),
-    (("--out", "x"), "--out"),
-    (("--store", "x"), "--store"),
-    (("--samples", "1"), "--samples"),
-    (("--dtype", "auto"), "--dtype"),
-    (("--baseline", "r", "--control"), "--control"),
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (("--judge", "planted:fair"), "--judge"),
+        (("--budget", "5"), "--budget"),
+        (("--ahead", "2"), "--ahead"),
+        (("--limit", "5"), "--limit"),
+        (("--seed", "0"), "--seed"),
+        (("--data", "tweakset"), "--data"),
+        (("--protocol", "pairwise"), "--protocol"),
+        (("--attack", "prolixity"), "--attack"),
+        (("--generator", "rules"), "--generator"),
+        (("--out", "x"), "--out"),
+        (("--store", "x"), "--store"),
+        (("--samples", "1"), "--samples"),
+        (("--dtype", "auto"), "--dtype"),
+        (("--baseline", "r", "--control"), "--control"),
+    ],
 )
 def test_finished_run_is_read_unchanged(run: Run, options: tuple[str, ...], name: str) -> None:
     assert run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--out", "r", "--limit", "2").code == 0
@@ -369,15 +378,15 @@ def test_finished_run_is_read_unchanged(run: Run, options: tuple[str, ...], name
     assert f"{name} goes with {name}" not in ran.err
 
 
-@each("option", "--margin", "--max-shift", "--max-exchange-rate")
-@each("value", "-1", "nan", "inf", "much", "1e9", "")
+@pytest.mark.parametrize("option", ["--margin", "--max-shift", "--max-exchange-rate"])
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "much", "1e9", ""])
 def test_wrong_amounts_are_one_line(run: Run, option: str, value: str) -> None:
     check_refusal(
         run(*GATE, "--judge", "planted:fair", option, value), f"'{option}'", "expected a number from 0 to 1000"
     )
 
 
-@each("option", "--max-shift", "--max-exchange-rate")
+@pytest.mark.parametrize("option", ["--max-shift", "--max-exchange-rate"])
 def test_live_gate_measures_no_worth(run: Run, option: str) -> None:
     check_refusal(
         run(*GATE, "--judge", "planted:fair", option, "1"),
@@ -387,7 +396,7 @@ def test_live_gate_measures_no_worth(run: Run, option: str) -> None:
     assert run(*GATE, "--judge", "planted:fair").code == 2
 
 
-@each("margin, code, n", ("0.5", 0, 35), ("1", 3, 0))
+@pytest.mark.parametrize(("margin", "code", "n"), [("0.5", 0, 35), ("1", 3, 0)])
 def test_margin_makes_ties_of_certain_verdicts(run: Run, margin: str, code: int, n: int) -> None:
     """A planted judge gives all probability to one response, which then leads by 1."""
     ran = run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--limit", "40", "--margin", margin, "--json")
@@ -466,7 +475,7 @@ def test_error_messages_contain_no_runner_command(run: Run) -> None:
         assert commands(ran.err) == []
 
 
-@each("option", "--junit", "--summary")
+@pytest.mark.parametrize("option", ["--junit", "--summary"])
 def test_no_result_overwrites_the_settings(run: Run, option: str) -> None:
     text = "[tool.distract.gate]\nmax-flip-rate = 0.1\n"
     Path("pyproject.toml").write_text(text, encoding="utf-8")

@@ -17,7 +17,6 @@ from builders import write_several
 from command_result import Run, check_refusal
 from hypothesis import given
 from hypothesis import strategies as st
-from loops import each
 
 from distract.core.printable import clean_text, percent
 from distract.core.runs import load
@@ -182,7 +181,7 @@ def test_rates_of_the_page_are_those_of_the_summary(run: Run) -> None:
             assert f"{name}, {figure['attack']}: {percent(figure['value'])}%" in drawn
 
 
-@each("command", "gate", "leaderboard", "consistency", "meta")
+@pytest.mark.parametrize("command", ["gate", "leaderboard", "consistency", "meta"])
 def test_other_commands_write_pages(run: Run, command: str) -> None:
     write_several()
     own = {"gate": ("--max-flip-rate", "0.5"), "meta": ()}.get(command, ("--data", "d.jsonl"))
@@ -307,13 +306,15 @@ def test_board_before_and_after_is_drawn(run: Run) -> None:
         assert f"m{at}, before: " in page
 
 
-@each(
+@pytest.mark.parametrize(
     "arguments",
-    ("report", "r", "--html", "r/rows.jsonl"),
-    ("card", "r", "--markdown", "r/summary.json"),
-    ("attack", "--judge", "python:j.py:judge", "--html", "j.py"),
-    ("attack", "--judge", "planted:fair", "--protocol", "j.py", "--markdown", "j.py"),
-    ("demo", "--html", ".distract/replies.sqlite"),
+    [
+        ("report", "r", "--html", "r/rows.jsonl"),
+        ("card", "r", "--markdown", "r/summary.json"),
+        ("attack", "--judge", "python:j.py:judge", "--html", "j.py"),
+        ("attack", "--judge", "planted:fair", "--protocol", "j.py", "--markdown", "j.py"),
+        ("demo", "--html", ".distract/replies.sqlite"),
+    ],
 )
 def test_page_never_replaces_an_input(run: Run, arguments: tuple[str, ...]) -> None:
     assert run(*ATTACK).code == 0

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from command_result import Run, check_refusal, fits
-from loops import each
 
 from distract.core.runs import load
 
@@ -186,7 +186,7 @@ WRONG: list[tuple[tuple[Any, ...], str]] = [
 ]
 
 
-@each("options, message", *WRONG)
+@pytest.mark.parametrize(("options", "message"), WRONG)
 def test_wrong_input_is_one_line(run: Run, options: tuple[Any, ...], message: str) -> None:
     data("d.jsonl")
     votes("votes.jsonl")

@@ -6,10 +6,10 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from command_result import Run, check_refusal
 from hypothesis import given
 from hypothesis import strategies as st
-from loops import each
 
 from distract.report.blocks import Axis, Block, Detail, Diff, Heading, Note, Plot, Sentence, Span, Table, Words
 from distract.report.markdown import render
@@ -52,7 +52,7 @@ def test_no_text_becomes_markup(name: str, text: str) -> None:
         assert row.count("|") == 3
 
 
-@each("command", "attack", "report", "gate")
+@pytest.mark.parametrize("command", ["attack", "report", "gate"])
 def test_commands_write_a_page(run: Run, command: str) -> None:
     judge = ("--judge", "planted:longer", "--data", "tweakset", "--limit", "3", "--protocol", "pairwise")
     attack = ("attack", *judge, "--attack", "prolixity", "--out", "r")

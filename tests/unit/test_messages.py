@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from loops import each
+import pytest
 from pages import PAGES
 
 from distract.core import errors
@@ -18,21 +18,31 @@ from distract.models.names import _SERVERS, translate_name
 ROOT = Path(__file__).parents[2]
 
 
-@each(
-    "judge, message, unsaid",
-    ("ollama:llama3", "write openai:llama3 --base-url http://127.0.0.1:11434/v1 for a model of that server", "mean"),
-    ("ollama/llama3:8b", "write openai:llama3:8b --base-url http://127.0.0.1:11434/v1", "mean"),
-    ("lm-studio:qwen", "write openai:qwen --base-url http://127.0.0.1:1234/v1", "mean"),
-    ("hf:org/model", "write org/model, or transformers:org/model, for a model of the hub", "mean"),
-    ("huggingface/org/model", "write org/model, or transformers:org/model", "mean"),
-    ("anthropic/claude-3-5-sonnet", "write openai:claude-3-5-sonnet --base-url https://api.anthropic.com/v1", "huggi"),
-    ("anthropic:claude-x", "write openai:claude-x --base-url https://api.anthropic.com/v1", "mean"),
-    ("claude-3-5-sonnet", "write openai:claude-3-5-sonnet --base-url https://api.anthropic.com/v1", "gpt"),
-    ("openai/gpt-4o-2030", "write openai:gpt-4o-2030 for a model of its maker's server", "huggingface"),
-    ("gpt-4o-latest", "did you mean 'gpt-4o'?; write openai:gpt-4o-latest for a model of its", "base-url"),
-    ("chatgpt-4o-latest", "write openai:chatgpt-4o-latest", "base-url"),
-    ("gemini-pro", "write openai:gemini-pro --base-url https://generativelanguage.googleapis.com", "gpt"),
-    ("groq/llama-x", "write openai:llama-x --base-url https://api.groq.com/openai/v1", "mean"),
+@pytest.mark.parametrize(
+    ("judge", "message", "unsaid"),
+    [
+        (
+            "ollama:llama3",
+            "write openai:llama3 --base-url http://127.0.0.1:11434/v1 for a model of that server",
+            "mean",
+        ),
+        ("ollama/llama3:8b", "write openai:llama3:8b --base-url http://127.0.0.1:11434/v1", "mean"),
+        ("lm-studio:qwen", "write openai:qwen --base-url http://127.0.0.1:1234/v1", "mean"),
+        ("hf:org/model", "write org/model, or transformers:org/model, for a model of the hub", "mean"),
+        ("huggingface/org/model", "write org/model, or transformers:org/model", "mean"),
+        (
+            "anthropic/claude-3-5-sonnet",
+            "write openai:claude-3-5-sonnet --base-url https://api.anthropic.com/v1",
+            "huggi",
+        ),
+        ("anthropic:claude-x", "write openai:claude-x --base-url https://api.anthropic.com/v1", "mean"),
+        ("claude-3-5-sonnet", "write openai:claude-3-5-sonnet --base-url https://api.anthropic.com/v1", "gpt"),
+        ("openai/gpt-4o-2030", "write openai:gpt-4o-2030 for a model of its maker's server", "huggingface"),
+        ("gpt-4o-latest", "did you mean 'gpt-4o'?; write openai:gpt-4o-latest for a model of its", "base-url"),
+        ("chatgpt-4o-latest", "write openai:chatgpt-4o-latest", "base-url"),
+        ("gemini-pro", "write openai:gemini-pro --base-url https://generativelanguage.googleapis.com", "gpt"),
+        ("groq/llama-x", "write openai:llama-x --base-url https://api.groq.com/openai/v1", "mean"),
+    ],
 )
 def test_foreign_model_name_is_translated(run: Any, judge: str, message: str, unsaid: str) -> None:
     ran = run("attack", "--judge", judge)
@@ -64,16 +74,21 @@ def test_own_server_accepts_any_name(run: Any) -> None:
     assert (ran.code, "does not answer" in ran.err) == (4, True)
 
 
-@each(
-    "arguments, message",
-    (("attack", "--judge", "planted:fair", "--attack", "prolixity,sycophancy"), "for several, repeat --attack"),
-    (("attack", "--judge", "planted:fair", "--protocol", "pairwise,base"), "for several, repeat --protocol"),
-    (("attack", "--judge", "planted:fair", "--measure", "flip, fixed"), "for several, repeat --measure"),
-    (("attack", "--judge", "planted:fair,planted:longer"), "--judge takes one"),
-    (("meta", "--judge", "planted:fair,planted:longer"), "for several, repeat --judge"),
-    (("gate", "--judge", "planted:fair", "--max-flip-rate", "0.1", "--attack", "a,b"), "for several, repeat --attack"),
-    (("leaderboard", "--judge", "planted:fair", "--system", "elo,trueskill"), "for several, repeat --system"),
-    (("meta", "--judge", "planted:fair", "--data", "a.json,b.json"), "for several, repeat --data"),
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("attack", "--judge", "planted:fair", "--attack", "prolixity,sycophancy"), "for several, repeat --attack"),
+        (("attack", "--judge", "planted:fair", "--protocol", "pairwise,base"), "for several, repeat --protocol"),
+        (("attack", "--judge", "planted:fair", "--measure", "flip, fixed"), "for several, repeat --measure"),
+        (("attack", "--judge", "planted:fair,planted:longer"), "--judge takes one"),
+        (("meta", "--judge", "planted:fair,planted:longer"), "for several, repeat --judge"),
+        (
+            ("gate", "--judge", "planted:fair", "--max-flip-rate", "0.1", "--attack", "a,b"),
+            "for several, repeat --attack",
+        ),
+        (("leaderboard", "--judge", "planted:fair", "--system", "elo,trueskill"), "for several, repeat --system"),
+        (("meta", "--judge", "planted:fair", "--data", "a.json,b.json"), "for several, repeat --data"),
+    ],
 )
 def test_several_model_names_in_one_are_split(run: Any, arguments: tuple[str, ...], message: str) -> None:
     ran = run(*arguments)
@@ -81,8 +96,8 @@ def test_several_model_names_in_one_are_split(run: Any, arguments: tuple[str, ..
     assert ran.err.endswith(f"; {message}\n")
 
 
-@each("text", '{"foo": 1}\n', '[{"foo": 1}]', "words\n")
-@each("command", ("attack", "--data"), ("leaderboard", "--matches"))
+@pytest.mark.parametrize("text", ['{"foo": 1}\n', '[{"foo": 1}]', "words\n"])
+@pytest.mark.parametrize("command", [("attack", "--data"), ("leaderboard", "--matches")])
 def test_unknown_format_message_is_short_and_names_the_page(run: Any, command: tuple[str, ...], text: str) -> None:
     Path("d.json").write_text(text, encoding="utf-8")
     ran = run(*command, "d.json", "--judge", "planted:fair") if command[0] == "attack" else run(*command, "d.json")
@@ -92,15 +107,17 @@ def test_unknown_format_message_is_short_and_names_the_page(run: Any, command: t
         assert run(*section.split()).code == 0
 
 
-@each(
-    "what, titles",
-    ("data", ["data sets:", "data formats:"]),
-    ("formats", ["data formats:"]),
-    ("judge", ["judges:"]),
-    ("Data-Sets", ["data sets:"]),
-    ("rating_systems", ["rating systems:"]),
-    ("systems", ["rating systems:"]),
-    ("matches", ["matches:"]),
+@pytest.mark.parametrize(
+    ("what", "titles"),
+    [
+        ("data", ["data sets:", "data formats:"]),
+        ("formats", ["data formats:"]),
+        ("judge", ["judges:"]),
+        ("Data-Sets", ["data sets:"]),
+        ("rating_systems", ["rating systems:"]),
+        ("systems", ["rating systems:"]),
+        ("matches", ["matches:"]),
+    ],
 )
 def test_sections_can_be_listed_by_any_of_their_words(run: Any, what: str, titles: list[str]) -> None:
     ran = run("list", what)

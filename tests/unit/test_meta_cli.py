@@ -49,19 +49,21 @@ RIGHT = {
 }
 
 
-@each(
-    "name, value",
-    ("correct_False", "1 / 3 = 66.7%"),
-    ("correct_False", "2 / 3 = 33.3%"),
-    ("correct_True", "2 / 6 = 33.3%"),
-    ("correct_average", "50.2%"),
-    ("correct_average", "nan%"),
-    ("correct_both", "inf"),
-    ("correct_both", None),
-    ("equal", ""),
-    ("equal", 66.7),
-    ("equal", {"k": 2}),
-    ("equal", "[red]2 / 3 = \x1b[31m66.7%"),
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("correct_False", "1 / 3 = 66.7%"),
+        ("correct_False", "2 / 3 = 33.3%"),
+        ("correct_True", "2 / 6 = 33.3%"),
+        ("correct_average", "50.2%"),
+        ("correct_average", "nan%"),
+        ("correct_both", "inf"),
+        ("correct_both", None),
+        ("equal", ""),
+        ("equal", 66.7),
+        ("equal", {"k": 2}),
+        ("equal", "[red]2 / 3 = \x1b[31m66.7%"),
+    ],
 )
 def test_difference_from_published_figures_is_reported(run: Any, name: str, value: object) -> None:
     whole = run("meta", "--judge", write_altered_run(json.dumps(RIGHT)), "--json")
@@ -84,8 +86,8 @@ def test_unpublished_figures_are_not_compared(run: Any) -> None:
     assert wrong.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"].keys() == {"correct_True"}
 
 
-@each("more", (), ("--json",))
-@each("text", "NaN", "-Infinity", "Infinity", "1e999")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "Infinity", "1e999"])
 def test_foreign_statistics_never_break_the_document(run: Any, text: str, more: tuple[str, ...]) -> None:
     check_refusal(
         run("meta", "--judge", write_altered_run('{"correct_False": [' + text + "]}"), *more),
@@ -225,15 +227,17 @@ def test_stored_and_live_judges_are_compared_on_judgebench(run: Any) -> None:
     assert not any("none of the data sets" in note for note in stored["notes"])
 
 
-@each(
-    "decisions, right",
-    (("A>B", "B>A"), 1),  # the second game calls the better response B
-    (("A>B", "A=B"), 1),
-    ((None, "B>A"), 1),
-    (("A>B", "A>B"), 0),
-    (("A=B", "A=B"), 0),
-    (("B>A", None), 0),
-    ((None, None), 0),
+@pytest.mark.parametrize(
+    ("decisions", "right"),
+    [
+        (("A>B", "B>A"), 1),  # the second game calls the better response B
+        (("A>B", "A=B"), 1),
+        ((None, "B>A"), 1),
+        (("A>B", "A>B"), 0),
+        (("A=B", "A=B"), 0),
+        (("B>A", None), 0),
+        ((None, None), 0),
+    ],
 )
 def test_judgebench_accuracy_takes_the_majority_of_two_games(
     run: Any, decisions: tuple[str | None, str | None], right: int
@@ -428,10 +432,12 @@ def test_limit_applies_to_each_data_set(run: Any) -> None:
     assert "· data d.jsonl, 4 cases of 6; e.jsonl, 2 cases · seed 0\n" in ran.err
 
 
-@each(
-    "judge, protocol, reason",
-    ("planted:fair", "triadic", "fewer than 3 responses"),
-    ("planted:garbage", "base", "no verdict"),
+@pytest.mark.parametrize(
+    ("judge", "protocol", "reason"),
+    [
+        ("planted:fair", "triadic", "fewer than 3 responses"),
+        ("planted:garbage", "base", "no verdict"),
+    ],
 )
 def test_missing_verdicts_are_explained(run: Any, judge: str, protocol: str, reason: str) -> None:
     data = write("d.jsonl")
@@ -479,16 +485,18 @@ def test_replay_without_a_valid_verdict_is_inconclusive(run: Any) -> None:
 # Wrong input.
 
 
-@each(
-    "more, message",
-    (("--protocol", "pairwise"), "--protocol"),
-    (("--protocol", "base", "--protocol", "pairwise"), "--protocol"),
-    (("--limit", "all"), "--limit"),
-    (("--samples", "1"), "--samples"),
-    (("--orders", "both"), "--orders"),
-    (("--control",), "--control"),
-    (("--out", "new"), "--out"),
-    (("--reference-model", "planted:fair"), "--reference-model"),
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--protocol", "pairwise"), "--protocol"),
+        (("--protocol", "base", "--protocol", "pairwise"), "--protocol"),
+        (("--limit", "all"), "--limit"),
+        (("--samples", "1"), "--samples"),
+        (("--orders", "both"), "--orders"),
+        (("--control",), "--control"),
+        (("--out", "new"), "--out"),
+        (("--reference-model", "planted:fair"), "--reference-model"),
+    ],
 )
 def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...], message: str) -> None:
     path = REPLAY / "llmbar" / "Colours" / "evaluators" / "judge-1" / "Reference" / "result.json"
@@ -506,8 +514,7 @@ def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[s
         assert together.code == 0, together.err
 
 
-@each(
-    "arguments, message",
+@pytest.mark.parametrize(("arguments", "message"), [
     (("--judge", "planted:longest"), "did you mean 'planted:longer'"),
         (("--judge", "smolm2"), "did you mean 'smollm2-135m'"),
         (("--judge", "planted:fair", "--judge", "planted:longest"), "did you mean 'planted:longer'"),
@@ -546,7 +553,7 @@ def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[s
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "r", "--seed", "5"), "belongs to a different run"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder"), "holds files but no run"),
         (("--nonsense",), "No such option"),
-)  # fmt: skip
+])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], message: str) -> None:
     write("d.jsonl")
     write("e.jsonl")
@@ -559,13 +566,13 @@ def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...]
     check_refusal(run("meta", *arguments), message)
 
 
-@each("more", ("--out", "file/r"), ("--judge", "planted:first", "--out", "file"))
+@pytest.mark.parametrize("more", [("--out", "file/r"), ("--judge", "planted:first", "--out", "file")])
 def test_uncreatable_folder_is_reported_before_the_plan(run: Any, more: tuple[str, ...]) -> None:
     Path("file").touch()
     check_refusal(run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), *more))
 
 
-@each("name", "replay:x", "replay:a/b.jsonl")
+@pytest.mark.parametrize("name", ["replay:x", "replay:a/b.jsonl"])
 def test_attack_refuses_stored_verdicts_as_a_judge(run: Any, name: str) -> None:
     check_refusal(
         run("attack", "--judge", name, "--data", write("d.jsonl"), "--generator", "rules"),
@@ -579,7 +586,7 @@ def test_unfinished_run_is_not_replayed(run: Any) -> None:
     check_refusal(run("meta", "--judge", "replay:r"), "the run is unfinished")
 
 
-@each("name", "rows.jsonl", "summary.json")
+@pytest.mark.parametrize("name", ["rows.jsonl", "summary.json"])
 def test_damaged_run_restarts_from_the_stored_replies(run: Any, name: str) -> None:
     arguments = ("meta", "--judge", "planted:random", "--data", write("d.jsonl"), "--out", "r", "--json")
     whole = run(*arguments).out

@@ -76,7 +76,7 @@ def test_hostile_number_is_one_line_or_within_bounds(command: click.Command, opt
             assert (len(refused.splitlines()), len(refused) < 200) == (1, True)
 
 
-@each("key", *(name for name, setting in known_settings().items() if setting.bounds))
+@pytest.mark.parametrize("key", [name for name, setting in known_settings().items() if setting.bounds])
 def test_hostile_number_of_an_engine_setting_is_one_line(key: str, run: Any) -> None:
     for text in HOSTILE:
         check_refusal(run("attack", "--model-option", f"{key}={text}"), f"{key.replace('_', '-')} ", "expected a")
@@ -93,20 +93,22 @@ def test_any_text_is_a_number_within_bounds_or_refused(text: str) -> None:
         assert value == (0 if text == "all" else float(text) if isinstance(kind, NumberRange) else int(text))
 
 
-@each(
-    "arguments, message",
-    (("plan-gate", "--max-flip-rate", "10", "--true-rate", "0.02"), "write 0.10 for 10%"),
-    (("plan-gate", "--max-flip-rate", "10%", "--true-rate", "0.02"), "write 0.10 for 10%"),
-    (("plan-gate", "--max-flip-rate", "0.5%", "--true-rate", "0.02"), "write 0.005 for 0.5%"),
-    (("plan-gate", "--max-flip-rate", "0.1", "--true-rate", "5"), "write 0.05 for 5%"),
-    (("gate", "r", "--max-flip-rate", "10"), "write 0.10 for 10%"),
-    (("gate", "r", "--confidence", "95"), "write 0.95 for 95%"),
-    (("compare", "a", "b", "--max-rise", "2.5"), "write 0.025 for 2.5%"),
-    (("attack", "--model-option", "gpu-memory=90"), "write 0.90 for 90%"),
-    (("attack", "--price-in", "nan"), "expected a number from 0 to 1e+06"),
-    (("attack", "--seed", "99999999999999999999"), "expected a whole number from -9223372036854775808 to "),
-    (("attack", "--limit", "99999999999999999999"), "expected a number of cases from 1 to 1000000000, or 'all'"),
-    (("attack", "--model-option", "timeout=inf"), "expected a number from 0.001 to 86400"),
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("plan-gate", "--max-flip-rate", "10", "--true-rate", "0.02"), "write 0.10 for 10%"),
+        (("plan-gate", "--max-flip-rate", "10%", "--true-rate", "0.02"), "write 0.10 for 10%"),
+        (("plan-gate", "--max-flip-rate", "0.5%", "--true-rate", "0.02"), "write 0.005 for 0.5%"),
+        (("plan-gate", "--max-flip-rate", "0.1", "--true-rate", "5"), "write 0.05 for 5%"),
+        (("gate", "r", "--max-flip-rate", "10"), "write 0.10 for 10%"),
+        (("gate", "r", "--confidence", "95"), "write 0.95 for 95%"),
+        (("compare", "a", "b", "--max-rise", "2.5"), "write 0.025 for 2.5%"),
+        (("attack", "--model-option", "gpu-memory=90"), "write 0.90 for 90%"),
+        (("attack", "--price-in", "nan"), "expected a number from 0 to 1e+06"),
+        (("attack", "--seed", "99999999999999999999"), "expected a whole number from -9223372036854775808 to "),
+        (("attack", "--limit", "99999999999999999999"), "expected a number of cases from 1 to 1000000000, or 'all'"),
+        (("attack", "--model-option", "timeout=inf"), "expected a number from 0.001 to 86400"),
+    ],
 )
 def test_refused_number_has_a_suggestion(run: Any, arguments: tuple[str, ...], message: str) -> None:
     check_refusal(run(*arguments), message)

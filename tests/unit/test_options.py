@@ -11,7 +11,6 @@ from typing import Any
 import click
 import pytest
 from command_result import check_refusal, fits
-from loops import each
 
 import distract
 from distract.cli.command import PANELS, Option
@@ -75,42 +74,46 @@ class TestEngineSettings:
             assert {"--model-option", *map(flag, COMMON)} <= names
             assert not {f"--{setting.key}" for setting in known_settings().values()} - {*map(flag, COMMON)} & names
 
-    @each(
-        "arguments, message",
-        (("--model-option", "timeot=3"), "unknown model option 'timeot'; did you mean 'timeout'? (known: "),
-        (("--model-option", "timeout"), "--model-option 'timeout': expected KEY=VALUE, such as timeout=30"),
-        (("--model-option", "timeout="), "--timeout '': expected a number from 0.001 to 86400"),
-        (("--model-option", "max-length=1"), "--model-option max-length '1': expected a whole number from 16"),
-        (("--model-option", "trust-remote-code=yes"), "trust-remote-code 'yes': expected true or false"),
-        (("--model-option", "price-in=1"), "unknown model option 'price-in'"),
-        (("--model-option", "timeout=3", "--model-option", "timeout=4"), "timeout is given twice, as 3.0 and"),
-        (("--engine", "vllm", "--model-option", "engine=transformers"), "--engine is given twice, as vllm"),
-        (("--concurrency", "16", "--model-option", "concurrency=4"), "--concurrency is given twice, as 16"),
-        (
-            ("--model-option", "tensor-parallel=2"),
-            "--model-option tensor-parallel is for models on Ray workers or vLLM; planted",
-        ),
-        (("--model-option", "timeout=3"), "--timeout is for models on inspect_ai or an OpenAI-compatible server"),
-        (("--tensor-parallel", "2"), "no option --tensor-parallel: use --model-option tensor-parallel=2"),
-        (("--tensor-parallel=2",), "no option --tensor-parallel: use --model-option tensor-parallel=2"),
-        (("--trust-remote-code",), "no option --trust-remote-code: use --model-option trust-remote-code=true"),
-        (("--attempts",), "no option --attempts: use --model-option attempts=VALUE"),
-        (("--attemps", "3"), "no option --attemps: use --model-option attempts=3"),
-        (("--plan",), "no option --plan: use --dry-run"),
-        (("--device-map", "\x1b[2J"), "use --model-option device-map=\\x1b[2J"),
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("--model-option", "timeot=3"), "unknown model option 'timeot'; did you mean 'timeout'? (known: "),
+            (("--model-option", "timeout"), "--model-option 'timeout': expected KEY=VALUE, such as timeout=30"),
+            (("--model-option", "timeout="), "--timeout '': expected a number from 0.001 to 86400"),
+            (("--model-option", "max-length=1"), "--model-option max-length '1': expected a whole number from 16"),
+            (("--model-option", "trust-remote-code=yes"), "trust-remote-code 'yes': expected true or false"),
+            (("--model-option", "price-in=1"), "unknown model option 'price-in'"),
+            (("--model-option", "timeout=3", "--model-option", "timeout=4"), "timeout is given twice, as 3.0 and"),
+            (("--engine", "vllm", "--model-option", "engine=transformers"), "--engine is given twice, as vllm"),
+            (("--concurrency", "16", "--model-option", "concurrency=4"), "--concurrency is given twice, as 16"),
+            (
+                ("--model-option", "tensor-parallel=2"),
+                "--model-option tensor-parallel is for models on Ray workers or vLLM; planted",
+            ),
+            (("--model-option", "timeout=3"), "--timeout is for models on inspect_ai or an OpenAI-compatible server"),
+            (("--tensor-parallel", "2"), "no option --tensor-parallel: use --model-option tensor-parallel=2"),
+            (("--tensor-parallel=2",), "no option --tensor-parallel: use --model-option tensor-parallel=2"),
+            (("--trust-remote-code",), "no option --trust-remote-code: use --model-option trust-remote-code=true"),
+            (("--attempts",), "no option --attempts: use --model-option attempts=VALUE"),
+            (("--attemps", "3"), "no option --attemps: use --model-option attempts=3"),
+            (("--plan",), "no option --plan: use --dry-run"),
+            (("--device-map", "\x1b[2J"), "use --model-option device-map=\\x1b[2J"),
+        ],
     )
     def test_wrong_setting_is_one_line(self, run: Any, arguments: tuple[str, ...], message: str) -> None:
         check_refusal(run("attack", "--judge", "planted:fair", *arguments), message)
 
-    @each("name", "report", "list", "check", "compare")
+    @pytest.mark.parametrize("name", ["report", "list", "check", "compare"])
     def test_command_without_models_suggests_no_setting(self, run: Any, name: str) -> None:
         assert "No such option" in run(name, "--timeout", "3").err
 
-    @each(
+    @pytest.mark.parametrize(
         "arguments",
-        ("--model-option", "timeout=120", "--model-option", "timeout=120.0"),
-        ("--model-option", "trust_remote_code=false"),
-        ("--dtype", "auto", "--model-option", "dtype=auto"),
+        [
+            ("--model-option", "timeout=120", "--model-option", "timeout=120.0"),
+            ("--model-option", "trust_remote_code=false"),
+            ("--dtype", "auto", "--model-option", "dtype=auto"),
+        ],
     )
     def test_notation_of_a_setting_does_not_change_the_run(self, run: Any, arguments: tuple[str, ...]) -> None:
         for folder, more in (("a", ()), ("b", arguments)):
@@ -152,7 +155,7 @@ class TestHelp:
                 assert summary in ran.words
         assert [name for section in SECTIONS.values() for name in section] == [*COMMANDS]
 
-    @each("name", *sorted({*COMMANDS, *DRY}))
+    @pytest.mark.parametrize("name", sorted({*COMMANDS, *DRY}))
     def test_options_have_panels_that_fit(self, run: Any, name: str) -> None:
         ran = run(*name.split(), "--help")
         fits(ran.out)
@@ -175,7 +178,7 @@ class TestHelp:
         assert {"--judge", "--attack", "--protocol", "--data", "--limit", "--seed", "--out", "--dry-run"} <= basics
 
 
-@each("what", (), ("judges",), ("protocols",), ("options",))
+@pytest.mark.parametrize("what", [(), ("judges",), ("protocols",), ("options",)])
 def test_lists_fit_eighty_columns(run: Any, monkeypatch: pytest.MonkeyPatch, what: tuple[str, ...]) -> None:
     fits(run("list", *what).out)
     narrow = run("list", *what).words
@@ -264,7 +267,7 @@ class TestDryRun:
         assert sum(plan["requests"].values()) > 0
         assert not Path(".distract/replies.sqlite").exists()
 
-    @each("name", *(name for name in COMMANDS if name not in DRY))
+    @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in DRY])
     def test_commands_without_a_model_refuse_dry_run(self, run: Any, name: str) -> None:
         assert run(name, "--dry-run").code == 2
 

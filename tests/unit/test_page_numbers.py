@@ -9,8 +9,8 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import pytest
 from command_result import Run
-from loops import each
 
 from distract.core.printable import bar, interval, percent
 
@@ -151,7 +151,7 @@ def read_tables(page: str) -> list[tuple[str, list[tuple[str, str, list[str]]]]]
     return tables
 
 
-@each("command", *COMMANDS.values())
+@pytest.mark.parametrize("command", COMMANDS.values())
 def test_tables_hold_the_figures_of_the_summary(run: Run, command: tuple[str, ...]) -> None:
     assert run(*command, "--out", "r", "--html", "p.html").code in (0, 3)
     summary = Summary(json.loads(Path("r/summary.json").read_text()))
@@ -204,7 +204,7 @@ def check_difference(summary: Summary, group: str, label: str, cells: list[str])
     assert any(all(map(are_alike, cells, one)) for one in shown), (group, label, cells)
 
 
-@each("command", *COMMANDS.values())
+@pytest.mark.parametrize("command", COMMANDS.values())
 def test_plots_and_sentences_hold_the_figures_of_the_summary(run: Run, command: tuple[str, ...]) -> None:
     assert run(*command, "--out", "r", "--html", "p.html").code in (0, 3)
     summary = json.loads(Path("r/summary.json").read_text())

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from command_result import Run, check_refusal
-from loops import each
 
 import distract
 from distract.core import registry
@@ -67,7 +66,7 @@ def test_attack_from_a_file(run: Run) -> None:
     )
 
 
-@each("name, protocol", ("./way.py", "my-own"), ("my_prompt.txt", "my_prompt"))
+@pytest.mark.parametrize(("name", "protocol"), [("./way.py", "my-own"), ("my_prompt.txt", "my_prompt")])
 def test_protocol_from_a_file(name: str, protocol: str, run: Run) -> None:
     result = run("attack", *PLANTED, "--protocol", name, "--out", "a", "--json")
     assert {row["protocol"] for row in result.results if row["measure"] == "flip_rate"} == {protocol}
@@ -90,32 +89,44 @@ def test_python_takes_files_too() -> None:
     assert {(row.attack, row.protocol) for row in run.rows} == {("none", "my-own"), ("own-shouting", "my-own")}
 
 
-@each(
-    "option, name, text, problem",
-    ("--attack", "gone.py", None, "gone.py: no such file"),
-    ("--attack", "x.py", "def f(:", "x.py:1: is not valid Python"),
-    ("--attack", "x.py", "import gone_package", "x.py:1: cannot be imported: ModuleNotFoundError"),
-    ("--attack", "x.py", "x = 1", "x.py: defines no Attack"),
-    ("--attack", "my_prompt.txt", PROMPT, "expected a Python file that defines one Attack"),
-    ("--attack", "x.py:two", ATTACK, "defines no Attack 'two'; name one of own-shouting after a colon"),
-    ("--attack", "x.py", f"{ATTACK}b = distract.Attack('b', '', rewrite)", "name one of own-shouting, b after a colon"),
-    ("--attack", "x.py", ATTACK.replace("own-shouting", "prolixity"), "attack 'prolixity' exists already"),
-    ("--attack", "x.py", ATTACK.replace("own-shouting", "Own"), "expected a name of at most 64"),
-    ("--attack", "x.py", ATTACK.replace("rewrite)", "7)"), "rewrite=7; expected Callable"),
-    ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, truth='nice')"), "truth='nice'; expected one of same"),
-    ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, truth='worse')"), "expected both or neither"),
-    ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, placebo=True)"), "expected truth='control'"),
-    (
-        "--attack",
-        "x.py",
-        ATTACK.replace("rewrite)", "rewrite, truth='hollow')"),
-        "expected both 'hollow' and 'nothing'",
-    ),
-    ("--protocol", "x.py", "x = 1", "x.py: defines no Protocol"),
-    ("--protocol", "x.py", PROTOCOL.replace("(P,))", "(P,), scale=(9, 1))"), "expected the lower number first"),
-    ("--protocol", "x.py", PROTOCOL.replace("(P,))", "(P,), pass_mark='a')"), "expected a number on the scale"),
-    ("--protocol", "x.txt", "no placeholder", "x.txt: shows no response"),
-    ("--protocol", "x.txt", PROMPT.replace("question", "task"), "x.txt:1: {task} is no placeholder"),
+@pytest.mark.parametrize(
+    ("option", "name", "text", "problem"),
+    [
+        ("--attack", "gone.py", None, "gone.py: no such file"),
+        ("--attack", "x.py", "def f(:", "x.py:1: is not valid Python"),
+        ("--attack", "x.py", "import gone_package", "x.py:1: cannot be imported: ModuleNotFoundError"),
+        ("--attack", "x.py", "x = 1", "x.py: defines no Attack"),
+        ("--attack", "my_prompt.txt", PROMPT, "expected a Python file that defines one Attack"),
+        ("--attack", "x.py:two", ATTACK, "defines no Attack 'two'; name one of own-shouting after a colon"),
+        (
+            "--attack",
+            "x.py",
+            f"{ATTACK}b = distract.Attack('b', '', rewrite)",
+            "name one of own-shouting, b after a colon",
+        ),
+        ("--attack", "x.py", ATTACK.replace("own-shouting", "prolixity"), "attack 'prolixity' exists already"),
+        ("--attack", "x.py", ATTACK.replace("own-shouting", "Own"), "expected a name of at most 64"),
+        ("--attack", "x.py", ATTACK.replace("rewrite)", "7)"), "rewrite=7; expected Callable"),
+        (
+            "--attack",
+            "x.py",
+            ATTACK.replace("rewrite)", "rewrite, truth='nice')"),
+            "truth='nice'; expected one of same",
+        ),
+        ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, truth='worse')"), "expected both or neither"),
+        ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, placebo=True)"), "expected truth='control'"),
+        (
+            "--attack",
+            "x.py",
+            ATTACK.replace("rewrite)", "rewrite, truth='hollow')"),
+            "expected both 'hollow' and 'nothing'",
+        ),
+        ("--protocol", "x.py", "x = 1", "x.py: defines no Protocol"),
+        ("--protocol", "x.py", PROTOCOL.replace("(P,))", "(P,), scale=(9, 1))"), "expected the lower number first"),
+        ("--protocol", "x.py", PROTOCOL.replace("(P,))", "(P,), pass_mark='a')"), "expected a number on the scale"),
+        ("--protocol", "x.txt", "no placeholder", "x.txt: shows no response"),
+        ("--protocol", "x.txt", PROMPT.replace("question", "task"), "x.txt:1: {task} is no placeholder"),
+    ],
 )
 def test_wrong_files_are_one_line(option: str, name: str, text: str | None, problem: str, run: Run) -> None:
     if text is not None:
@@ -123,12 +134,14 @@ def test_wrong_files_are_one_line(option: str, name: str, text: str | None, prob
     check_refusal(run("attack", *PLANTED, "--generator", "rules", option, name), problem)
 
 
-@each(
-    "body, problem",
-    ("return None", "rewrite returned NoneType"),
-    ("return 7", "rewrite returned int"),
-    ("raise KeyError(1)", "KeyError: 1"),
-    ("return turn * 10**6", "characters for"),
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("return None", "rewrite returned NoneType"),
+        ("return 7", "rewrite returned int"),
+        ("raise KeyError(1)", "KeyError: 1"),
+        ("return turn * 10**6", "characters for"),
+    ],
 )
 def test_what_an_attack_returns_is_checked(body: str, problem: str, run: Run) -> None:
     Path("x.py").write_text(ATTACK.replace('return turn.replace(".", "!")', body))

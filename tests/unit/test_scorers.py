@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from command_result import Run, check_refusal
-from loops import each
 
 import distract
 from distract.core.errors import UsageError
@@ -37,7 +36,7 @@ def write_judge(name: str) -> None:
     Path("j.py").write_text(text)
 
 
-@each("name", *SCALES)
+@pytest.mark.parametrize("name", SCALES)
 def test_any_scale_is_judged_alike(name: str, run: Run) -> None:
     command = ("attack", "--judge", "python:j.py:judge", "--limit", 30, "--out", "run", "--json")
     write_judge(name)
@@ -98,7 +97,7 @@ def test_directions_mirror_each_other(run: Run) -> None:
         assert one == pytest.approx(other, abs=2e-3)
 
 
-@each("limit, code", (0.05, 1), (0.97, 3))
+@pytest.mark.parametrize(("limit", "code"), [(0.05, 1), (0.97, 3)])
 def test_gate_on_crossings(limit: float, code: int, run: Run) -> None:
     write_judge("percent")
     assert run("attack", "--judge", "python:j.py:judge", "--limit", 60, "--out", "r").code == 0

@@ -41,7 +41,9 @@ def prefers(spec: str, protocol: str, a: Response, b: Response, name: str = "c")
 
 
 # test_protocols covers protocols that show more than two responses.
-each_protocol = each("protocol", *(name for name, p in protocols().items() if p.shows in (2, None)))
+PROTOCOLS = [name for name, p in protocols().items() if p.shows in (2, None)]
+each_protocol = each("protocol", *PROTOCOLS)
+by_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)  # for tests that ask many requests
 
 
 @each_protocol
@@ -64,7 +66,7 @@ def test_gullible_obeys_a_plea(protocol: str) -> None:
     assert prefers("gullible", protocol, SHORT, LONG) == prefers("fair", protocol, SHORT, LONG)
 
 
-@each_protocol
+@by_protocol
 @each(
     "spec, text",
     ("markdown", "# Red\n\n- It is **warm**."),
@@ -88,7 +90,7 @@ def test_hollow_answer_loses(spec: str, protocol: str) -> None:
         assert prefers(spec, protocol, LONG, hollow) == "a"
 
 
-@each_protocol
+@by_protocol
 def test_blind_goes_by_the_author_alone(protocol: str) -> None:
     hollow = Response("x", ("",), "empty", 3)
     verdicts = [prefers("blind", protocol, hollow, LONG, f"c{i}") for i in range(12)]
@@ -96,7 +98,7 @@ def test_blind_goes_by_the_author_alone(protocol: str) -> None:
     assert {*verdicts} == {"a", "b"}
 
 
-@each_protocol
+@by_protocol
 def test_fair_is_blind_to_rewrites(protocol: str) -> None:
     verdicts = {prefers("fair", protocol, SHORT, LONG, f"c{i}") for i in range(12)}
     assert verdicts == {"a", "b"}
@@ -111,7 +113,7 @@ def test_garbage_is_never_a_verdict(protocol: str) -> None:
     assert all(j.preferred is None and j.failure == "no verdict" for j in judgments)
 
 
-@each_protocol
+@by_protocol
 def test_random_is_reproducible_but_not_constant(protocol: str) -> None:
     def verdicts() -> list[tuple[Judgment, ...]]:
         pairs = [(Response("x", (f"x{i}",)), Response("y", (f"y{i}",))) for i in range(20)]
@@ -140,8 +142,8 @@ WEAKNESSES = {
 """The truths of attacks by which a response gains on its original."""
 
 
+@pytest.mark.parametrize("spec", WEAKNESSES)
 @each("name", *(name for name, a in attacks().items() if a.truth in WRITTEN))
-@each("spec", *WEAKNESSES)
 def test_attack_finds_exactly_the_judges_with_its_weakness(spec: str, name: str) -> None:
     attack, good, plain = attacks()[name], Response("y", ("Blue is calm.",)), Response("x", ("Red is warm.",))
     one = case(responses=[plain, good])

@@ -301,18 +301,20 @@ def test_redefined_built_in_name_is_noted(tmp_path: Path) -> None:
 # Passwords
 
 
-@each(
+@pytest.mark.parametrize(
     "address",
-    f"https://user:{PASSWORD}@h/v1",
-    f"https://user:p@ss:{PASSWORD}@h:99999/v1",
-    f"https://user:{PASSWORD}/x@h/v1",
-    f"user:{PASSWORD}@h",
-    f"//user:{PASSWORD}@h/v1",
-    f"https:/user:{PASSWORD}@h/v1",
-    f"https:user:{PASSWORD}@h/v1",
-    f"https://user:{PASSWORD}@[::1/v1",
-    f"HTTPS://{PASSWORD}@h/v1",
-    f"https://h/v1?key={PASSWORD}",
+    [
+        f"https://user:{PASSWORD}@h/v1",
+        f"https://user:p@ss:{PASSWORD}@h:99999/v1",
+        f"https://user:{PASSWORD}/x@h/v1",
+        f"user:{PASSWORD}@h",
+        f"//user:{PASSWORD}@h/v1",
+        f"https:/user:{PASSWORD}@h/v1",
+        f"https:user:{PASSWORD}@h/v1",
+        f"https://user:{PASSWORD}@[::1/v1",
+        f"HTTPS://{PASSWORD}@h/v1",
+        f"https://h/v1?key={PASSWORD}",
+    ],
 )
 def test_address_password_appears_in_no_message(
     address: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -336,14 +338,16 @@ def test_address_password_appears_in_no_message(
     assert not any(PASSWORD in path.read_text("latin-1") for path in Path().rglob("*") if path.name == "run.json")
 
 
-@each(
+@pytest.mark.parametrize(
     "arguments",
-    ("attack", "--judge", f"openai:https://u:{PASSWORD}@h/v1"),
-    ("attack", "--judge", f"transformers:https://u:{PASSWORD}@h/v1"),
-    ("attack", f"https://u:{PASSWORD}@h/v1"),
-    ("attack", "--data", f"https://u:{PASSWORD}@h/v1"),
-    ("list", f"https://u:{PASSWORD}@h/v1"),
-    ("check", f"https://u:{PASSWORD}@h/v1"),
+    [
+        ("attack", "--judge", f"openai:https://u:{PASSWORD}@h/v1"),
+        ("attack", "--judge", f"transformers:https://u:{PASSWORD}@h/v1"),
+        ("attack", f"https://u:{PASSWORD}@h/v1"),
+        ("attack", "--data", f"https://u:{PASSWORD}@h/v1"),
+        ("list", f"https://u:{PASSWORD}@h/v1"),
+        ("check", f"https://u:{PASSWORD}@h/v1"),
+    ],
 )
 def test_misplaced_address_loses_its_password_in_the_message(arguments: tuple[str, ...], run: Run) -> None:
     done = run(*arguments)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from command_result import check_refusal
-from loops import each
 
 import distract
 from distract.core.errors import UsageError
@@ -29,8 +28,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@each(
-    "text, typed, judge, cases, names",
+@pytest.mark.parametrize(("text", "typed", "judge", "cases", "names"), [
     ("judge = 'planted:bold'\nlimit = 3", (), "planted:bold", 3, "judge, limit"),
         ("judge = 'planted:bold'\nlimit = '3'", ("--limit", "2"), "planted:bold", 2, "judge"),
         ("judge = 'planted:bold'\n[attack]\njudge = 'planted:fair'", (), "planted:fair", 24, "judge"),
@@ -40,7 +38,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
          "judge, concurrency, timeout"),
         ("judge = 'planted:fair'\nmodel-option = ['timeout=3']", (), "planted:fair", 24, "judge, timeout"),
         ("judge = 'planted:fair'\n[plan-gate]\nmax-flip-rate = 0.1", (), "planted:fair", 24, "judge"),
-)  # fmt: skip
+])  # fmt: skip
 def test_file_sets_untyped_options(
     run: Any, text: str, typed: tuple[str, ...], judge: str, cases: int, names: str | None
 ) -> None:
@@ -74,8 +72,7 @@ def test_nearest_file_counts_and_two_in_one_folder_are_refused(
     check_refusal(run(*PLANNED), "has [tool.distract] too; keep one of them")
 
 
-@each(
-    "text, command, message",
+@pytest.mark.parametrize(("text", "command", "message"), [
     ("judge = planted:fair", PLANNED, ":1: not TOML: Invalid value; put texts in quotes"),
         ("[tool.distract]\nlimit = 3", PLANNED, "[tool.distract] belongs in pyproject.toml; here leave the prefix out"),
         ("judge = 3", PLANNED, ":1: judge: expected the name of a judge in quotes, found 3"),
@@ -108,7 +105,7 @@ def test_nearest_file_counts_and_two_in_one_folder_are_refused(
         ("[gates]\nmax-flip-rate = 0.1", GATE, ":1: gates: unknown table or setting 'gates'; did you mean 'gate'?"),
         (f"[{'g' * 1000}]", GATE, "unknown setting 'gggg"),
         ("[gate]\nmax-fliprate = 0.1", GATE, ":2: gate.max-fliprate: unknown setting 'max-fliprate'; did you mean"),
-        ("[gate\n", GATE, ":1: not TOML"))  # fmt: skip
+        ("[gate\n", GATE, ":1: not TOML")])  # fmt: skip
 def test_wrong_setting_is_one_line_with_its_place(run: Any, text: str, command: tuple[str, ...], message: str) -> None:
     settings(text)
     ran = run(*command)
@@ -125,8 +122,7 @@ def test_help_works_with_a_wrong_file(run: Any) -> None:
         assert run(*command).code == 0
 
 
-@each(
-    "text, message",
+@pytest.mark.parametrize(("text", "message"), [
     ("model-option = {trust-remote-code = true}", "trust-remote-code: only on the command line: it runs code"),
         ("model-option = ['trust_remote_code=true']", "trust-remote-code: only on the command line: it runs code"),
         ("trust-remote-code = true", "trust-remote-code: only on the command line: it runs code"),
@@ -146,7 +142,7 @@ def test_help_works_with_a_wrong_file(run: Any) -> None:
         ("generator = ' HTTPS://evil.example#m'", "generator: names a server"),
         ("base-url = 'https://evil.example/v1'", "base-url: names a server; to send it the key in DISTRACT_API_KEY"),
         ("model-option = {base_url = 'https://evil.example/v1'}", "base-url: names a server"),
-)  # fmt: skip
+])  # fmt: skip
 def test_foreign_settings_run_no_code_and_reach_no_key_or_file(
     run: Any, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
@@ -157,7 +153,7 @@ def test_foreign_settings_run_no_code_and_reach_no_key_or_file(
     check_refusal(run(*command), message)
 
 
-@each("text", "base-url = 'http://127.0.0.1:9/v1'", "base-url = 'https://api.openai.com/v1'")
+@pytest.mark.parametrize("text", ["base-url = 'http://127.0.0.1:9/v1'", "base-url = 'https://api.openai.com/v1'"])
 def test_local_and_openai_servers_are_accepted(run: Any, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", "secret")
     settings(text)

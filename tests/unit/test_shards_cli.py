@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from command_result import Run, check_refusal
-from loops import each
 from shard_runs import contents, judge_shards, prepare
 
 import distract
@@ -30,7 +29,7 @@ LINES = {
 }
 
 
-@each("name", *LINES)
+@pytest.mark.parametrize("name", LINES)
 def test_commands_divide_and_merge(name: str, run: Run) -> None:
     prepare("consistency")  # writes the data
     targets = ("--attack", "prolixity", "--target", "m1", "--generator", "rules") if name == "leaderboard" else ()
@@ -77,20 +76,31 @@ def test_shard_with_no_valid_verdict_is_inconclusive(run: Run) -> None:
     )
 
 
-@each(
-    "arguments, message",
-    ((*LINES["attack"], "--minimal", "2"), "--minimal takes the clearest flips of a whole run; after `distract merge`"),
-    ((*LINES["attack"], "--html", "r.html"), "--html and --markdown show a whole run; give them to `distract merge`"),
-    ((*LINES["leaderboard"], "--attack", "prolixity", "--generator", "rules"), "name those to attack with --target"),
-    ((*LINES["leaderboard"], "--against", "v.jsonl"), "--against compares the boards of a whole run"),
-    (("leaderboard", "--matches", "v.jsonl"), "--shard applies only when a judge is asked"),
-    (("meta", "--judge", "planted:bold", "--judge", "replay:x"), "--shard divides what judges are asked"),
-    (
-        ("gate", "--judge", "planted:bold", "--max-flip-rate", "0.1"),
-        "no option --shard: use `distract attack --shard I/N` for each part, `distract merge`, then `distract gate",
-    ),
-    (("explain", "r"), "No such option '--shard'."),
-    ((*LINES["attack"], "--shard", "1/2"), "Option '--shard' is given 2 times"),
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            (*LINES["attack"], "--minimal", "2"),
+            "--minimal takes the clearest flips of a whole run; after `distract merge`",
+        ),
+        (
+            (*LINES["attack"], "--html", "r.html"),
+            "--html and --markdown show a whole run; give them to `distract merge`",
+        ),
+        (
+            (*LINES["leaderboard"], "--attack", "prolixity", "--generator", "rules"),
+            "name those to attack with --target",
+        ),
+        ((*LINES["leaderboard"], "--against", "v.jsonl"), "--against compares the boards of a whole run"),
+        (("leaderboard", "--matches", "v.jsonl"), "--shard applies only when a judge is asked"),
+        (("meta", "--judge", "planted:bold", "--judge", "replay:x"), "--shard divides what judges are asked"),
+        (
+            ("gate", "--judge", "planted:bold", "--max-flip-rate", "0.1"),
+            "no option --shard: use `distract attack --shard I/N` for each part, `distract merge`, then `distract gate",
+        ),
+        (("explain", "r"), "No such option '--shard'."),
+        ((*LINES["attack"], "--shard", "1/2"), "Option '--shard' is given 2 times"),
+    ],
 )
 def test_shard_is_refused_in_one_line(arguments: Sequence[str], message: str, run: Run) -> None:
     prepare("consistency")

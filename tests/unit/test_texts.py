@@ -204,13 +204,15 @@ def test_unanswered_requests_have_no_text(tmp_path: Path, judged: Callable[..., 
     assert texts(tmp_path / "r") == []
 
 
-@each(
-    "command, more",
-    ("attack", ("--attack", "sycophancy", "--minimal", "2")),
-    ("gate", ("--max-flip-rate", "0.5", "--budget", "40")),
-    ("leaderboard", ("--data", "d.jsonl")),
-    ("consistency", ("--data", "d.jsonl")),
-    ("meta", ()),
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [
+        ("attack", ("--attack", "sycophancy", "--minimal", "2")),
+        ("gate", ("--max-flip-rate", "0.5", "--budget", "40")),
+        ("leaderboard", ("--data", "d.jsonl")),
+        ("consistency", ("--data", "d.jsonl")),
+        ("meta", ()),
+    ],
 )
 def test_every_command_takes_the_option(run: Run, command: str, more: tuple[str, ...]) -> None:
     data("d.jsonl")

@@ -117,15 +117,17 @@ def test_case_of_data(run: Any) -> None:
     assert "case 'c1' has fewer than two responses" in run("try", "j.toml", "--data", "d.jsonl").err
 
 
-@each(
-    "arguments, message",
-    (("none.toml",), "none.toml: no such file"),
-    (("planted:longest",), "did you mean 'planted:longer'"),
-    (("j.toml", "--question", "x"), "a pair of your own needs --response-a and --response-b too"),
-    (("j.toml", "--case", "x", "--question", "x"), "name a case with --data and --case, or give --question"),
-    (("j.toml", "--protocol", "pairwize"), "did you mean 'pairwise'"),
-    (("j.toml", "--model-option", "timeout=3"), "; planted:longer is planted and loads no model"),
-    (("j.toml", "--protocol", "rank-4"), "rank-4"),
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("none.toml",), "none.toml: no such file"),
+        (("planted:longest",), "did you mean 'planted:longer'"),
+        (("j.toml", "--question", "x"), "a pair of your own needs --response-a and --response-b too"),
+        (("j.toml", "--case", "x", "--question", "x"), "name a case with --data and --case, or give --question"),
+        (("j.toml", "--protocol", "pairwize"), "did you mean 'pairwise'"),
+        (("j.toml", "--model-option", "timeout=3"), "; planted:longer is planted and loads no model"),
+        (("j.toml", "--protocol", "rank-4"), "rank-4"),
+    ],
 )
 def test_wrong_input_is_one_line(run: Any, arguments: tuple[str, ...], message: str) -> None:
     check_refusal(run("try", *arguments), message)
