@@ -13,7 +13,7 @@ Match = tuple[str, str, str]
 def played_matches(most: int) -> st.SearchStrategy[list[Match]]:
     """Up to this number of matches of the models."""
     pairs = st.tuples(st.permutations(NAMES), st.sampled_from(("a", "b", "tie")))
-    return st.lists(pairs.map(lambda one: (*one[0][:2], one[1])), min_size=1, max_size=most)
+    return st.lists(pairs.map(lambda one: (one[0][0], one[0][1], one[1])), min_size=1, max_size=most)
 
 
 def table(played: list[Match], prompts: list[str] | None = None) -> Matches:

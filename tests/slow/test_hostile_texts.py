@@ -329,7 +329,7 @@ def test_non_data_files_are_refused(shop: Shop, name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_damaged_run_files_are_refused(shop: Shop, name: str) -> None:
     write(shop.path("cases.jsonl"), [record(f"c{i}", *PLAIN, preferred="x") for i in range(3)])
-    judged = (
+    judged = [
         "attack",
         "--judge",
         "planted:longer",
@@ -339,7 +339,7 @@ def test_damaged_run_files_are_refused(shop: Shop, name: str) -> None:
         "pairwise",
         "--data",
         "cases.jsonl",
-    )
+    ]
     shop(*judged, "--out", "one", *STORE, writes=("here/one",))
     for path in sorted(shop.path("one").iterdir()):
         content = path.read_bytes()

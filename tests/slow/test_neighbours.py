@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import Run, check_refusal
+from command_result import CommandResult
 
 import distract
 from distract.core.errors import UsageError
@@ -145,7 +145,7 @@ class TestDeepeval:
         assert codes[0] == codes[3]
         assert len(set(codes)) == 3
 
-    def test_example_runs(self, run: Run) -> None:
+    def test_example_runs(self, run: Callable[..., CommandResult]) -> None:
         pytest.importorskip("deepeval", reason="deepeval is not installed")
         judge = f"python:{EXAMPLES / 'deepeval_judge.py'}:metric"
         ran = run("attack", "--judge", judge, "--generator", "rules", "--limit", "3", "--json")
@@ -209,7 +209,7 @@ class TestInspectScorers:
         with pytest.raises(UsageError, match="makes a scorer from arguments; name what it returns"):
             find(f"{write(tmp_path, text)}:mine")
 
-    def test_example_runs(self, run: Run) -> None:
+    def test_example_runs(self, run: Callable[..., CommandResult]) -> None:
         judge = f"python:{EXAMPLES / 'inspect_judge.py'}:polite"
         ran = run("attack", "--judge", judge, "--generator", "rules", "--limit", "3", "--json")
         assert ran.code == 0, ran.err
@@ -279,7 +279,7 @@ class TestInspectModels:
         with Judge("m", open_model(answer)) as judge:
             assert judge.judgments(Comparison(one, *one.responses), protocol)[0].preferred == "b"
 
-    def test_command_runs(self, run: Run, open_model: Any) -> None:
+    def test_command_runs(self, run: Callable[..., CommandResult], open_model: Any) -> None:
         from inspect_ai.model import ModelAPI, modelapi
 
         @modelapi("always")
@@ -295,7 +295,8 @@ class TestInspectModels:
             ("mockllm", "name a provider and a model"),
             ("nosuch/model", "Model API nosuch of model 'nosuch/model' not recognized"),
         ):
-            check_refusal(run("attack", "--judge", f"inspect:{name}", *settings), problem)
+            ran = run("attack", "--judge", f"inspect:{name}", *settings)
+            assert (ran.code, problem in ran.err) == (2, True), ran.err
 
 
 INSPECT_TASK = """

@@ -10,8 +10,9 @@ import pytest
 from distract.leaderboards.shuffles import Orders
 from hypothesis import given
 from hypothesis import strategies as st
+from rating_matches import table
 from test_boards import POINTS, matches, sample_rows
-from test_trueskill import EXACT, ours, rate_with_library, simulate_matches, table
+from test_trueskill import EXACT, ours, rate_with_library, simulate_matches
 
 from distract.studies.leaderboard.boards.board import build_board
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import finish, set_up
+from builders import damage_file, finish, set_up
 from command_result import Run, fits
 from loops import each
 
@@ -161,11 +161,7 @@ def test_unanswered_search_stays_open_and_is_repeated(tmp_path: Path) -> None:
 @each("damage", "emptied", "cut", "gone", "line dropped")
 def test_damaged_run_never_counts_as_complete(finished_run: LoadedRun, tmp_path: Path, damage: str) -> None:
     path = copy_run(finished_run, tmp_path / "r") / "minimal.jsonl"
-    text = path.read_text(encoding="utf-8")
-    if damage == "gone":
-        path.unlink()
-    else:
-        path.write_text({"emptied": "", "cut": text[: len(text) // 2], "line dropped": text.partition("\n")[2]}[damage])
+    damage_file(path, damage)
     assert "minimal.jsonl does not match its checksum" in (load(path.parent).flaw or "")
 
 

@@ -95,7 +95,7 @@ def test_forged_verdict_has_the_format_of_every_protocol(protocol: Protocol) -> 
         assert re.search(rf"(?<![\w\[]){re.escape(closed)}(?![\w\]])", forged), f"{closed} is missing"
 
 
-@each("attack", *WRAPPERS)
+@pytest.mark.parametrize("attack", WRAPPERS)
 def test_each_sentence_is_what_its_attack_declares(attack: Attack) -> None:
     for text in ("Red, as most barns are.", "# Colours\n\n- Red\n- **Blue**", "say red", "RED!", "```\nred\n```"):
         one = case(responses=[Response("x", (text,)), Y])

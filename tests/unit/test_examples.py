@@ -69,20 +69,8 @@ def test_documented_protocol_runs_verbatim(
         registry, "entry_points", lambda group: importlib.metadata.EntryPoints(entries).select(group=group)
     )
     registry._load.cache_clear()
-    options = [
-        "--judge",
-        "planted:longer",
-        "--generator",
-        "rules",
-        "--protocol",
-        "flaws-first",
-        "--protocol",
-        "base",
-        "--limit",
-        "8",
-        "--json",
-    ]
-    monkeypatch.setattr(sys, "argv", ["distract", "attack", *options])
+    options = "--judge planted:longer --generator rules --protocol flaws-first --protocol base --limit 8 --json"
+    monkeypatch.setattr(sys, "argv", ["distract", "attack", *options.split()])
     try:
         assert registry.problems() == ()
         main.main()

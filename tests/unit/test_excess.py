@@ -102,7 +102,7 @@ def test_only_another_attack_is_an_excess(attack: str | None, base: str | None, 
     assert is_excess(Figure("flip_rate", "pairwise", None, "f", against=base, against_attack=attack)) == is_expected
 
 
-@each("judge, who", ("bold", "assertiveness is"), ("fair", "no attack is"))
+@pytest.mark.parametrize(("judge", "who"), [("bold", "assertiveness is"), ("fair", "no attack is")])
 def test_report_names_what_is_stronger_than_its_control(tmp_path: Path, judge: str, who: str) -> None:
     selected = session.select(attacks=("assertiveness", "prolixity"), limit=24, control=True)
     job = session.prepare(selected, set_up(judge, make_planted(judge), tmp_path / "r", ("pairwise", "absolute")))

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loops import each
 
 from distract.studies.gate import boundary as module
 from distract.studies.gate.boundary import Boundary, boundary, end_probability
@@ -80,8 +79,8 @@ def as_hits(limits: Boundary, side: Direction, name: str) -> list[int]:
     return [n - int(one) for n, one in enumerate(getattr(limits, f"pass_{name}"))]
 
 
-@each("side", *SIDES)
-@each("threshold, alpha", *SMALL)
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(("threshold", "alpha"), SMALL)
 def test_boundary_matches_exact_paths(threshold: float, alpha: float, side: Direction) -> None:
     limits = boundary(threshold, alpha, alpha, 9)
     at, ends = as_hits(limits, side, "at"), as_hits(limits, side, "end")

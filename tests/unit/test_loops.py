@@ -35,7 +35,7 @@ def test_one_failing_row_fails_as_itself_and_a_skipped_row_skips() -> None:
         check()
     assert raised.value.__notes__ == ["with {'a': 1, 'b': 2}"]
     with pytest.raises(pytest.skip.Exception):
-        each("a", 1, 0)(lambda a: check.__wrapped__(a, a))()
+        each("a", 1, 0)(lambda a: check.__wrapped__(a, a))()  # type: ignore[attr-defined]
 
 
 @each("name", "a", "b")

@@ -353,11 +353,6 @@ def test_rerun_of_a_live_judge_makes_no_call(run: Any) -> None:
         assert message in text.words
 
 
-def test_gate_refuses_a_meta_run(run: Any) -> None:
-    run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--out", "r")
-    check_refusal(run("gate", "r", "--max-flip-rate", "0.1"))
-
-
 SAME = ("measure", "protocol", "rule", "against", "data", "subset", "k", "n", "value", "low", "high")
 
 
@@ -553,6 +548,9 @@ def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[s
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "r", "--seed", "5"), "belongs to a different run"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder"), "holds files but no run"),
         (("--nonsense",), "No such option"),
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "u.jsonl/r"), "u.jsonl"),
+        (("--judge", "planted:first", "--data", "d.jsonl", "--out", "u.jsonl"), "u.jsonl"),
+        (("--judge", "replay:half"), "the run is unfinished"),
 ])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], message: str) -> None:
     write("d.jsonl")
@@ -561,29 +559,20 @@ def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...]
     Path("empty").touch()
     Path("folder").mkdir()
     Path("folder/file").write_text("[]", encoding="utf-8")
-    if "r" in arguments or any(one.startswith("replay:r") for one in arguments):
-        assert run("meta", "--judge", "planted:fair", "--data", "d.jsonl", "--out", "r").code == 0
+    for name in ("r", "half"):
+        if name in arguments or any(one.startswith(f"replay:{name}") for one in arguments):
+            assert run("meta", "--judge", "planted:fair", "--data", "d.jsonl", "--out", name).code == 0
+    Path("half/manifest.json").unlink(missing_ok=True)
     check_refusal(run("meta", *arguments), message)
 
 
-@pytest.mark.parametrize("more", [("--out", "file/r"), ("--judge", "planted:first", "--out", "file")])
-def test_uncreatable_folder_is_reported_before_the_plan(run: Any, more: tuple[str, ...]) -> None:
-    Path("file").touch()
-    check_refusal(run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), *more))
-
-
-@pytest.mark.parametrize("name", ["replay:x", "replay:a/b.jsonl"])
-def test_attack_refuses_stored_verdicts_as_a_judge(run: Any, name: str) -> None:
-    check_refusal(
-        run("attack", "--judge", name, "--data", write("d.jsonl"), "--generator", "rules"),
-        "stored verdicts cannot answer new requests",
-    )
-
-
-def test_unfinished_run_is_not_replayed(run: Any) -> None:
-    run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--out", "r")
-    Path("r/manifest.json").unlink()
-    check_refusal(run("meta", "--judge", "replay:r"), "the run is unfinished")
+def test_other_commands_refuse_a_meta_run_and_stored_verdicts(run: Any) -> None:
+    data = write("d.jsonl")
+    assert run("meta", "--judge", "planted:fair", "--data", data, "--out", "r").code == 0
+    check_refusal(run("gate", "r", "--max-flip-rate", "0.1"))
+    for name in ("replay:x", "replay:a/b.jsonl"):
+        ran = run("attack", "--judge", name, "--data", data, "--generator", "rules")
+        check_refusal(ran, "stored verdicts cannot answer new requests")
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "summary.json"])

@@ -30,7 +30,7 @@ HOSTILE = (
 )
 
 
-def numeric() -> Iterator[tuple[click.Command, click.Option]]:
+def numeric() -> Iterator[tuple[click.Command, click.Parameter]]:
     """The numeric options of each command, by type or by meaning."""
     for name in sorted(COMMANDS):
         command = cli.get_command(click.Context(cli), name)

@@ -123,28 +123,10 @@ def test_brackets_hold_the_final_verdict_or_none(text: str, expected: str | None
     assert BRACKETS.read(text, ("A", "B", "C")) == expected
 
 
-WORDS = st.lists(
-    st.sampled_from(
-        [
-            "water",
-            "boils",
-            "at",
-            "100",
-            "degrees",
-            "the",
-            "kettle",
-            "is",
-            "not",
-            "if",
-            "therefore",
-            "my",
-            "best",
-            "it's",
-        ]
-    ),
-    min_size=3,
-    max_size=8,
-).map(" ".join)
+WORD = st.sampled_from(
+    ["water", "boils", "at", "100", "degrees", "the", "kettle", "is", "not", "if", "therefore", "my", "best", "it's"]
+)
+WORDS = st.lists(WORD, min_size=3, max_size=8).map(" ".join)
 STYLES = {
     "straight": 'The response reads "{}" and no more.',
     "curly": "The response reads “{}” and no more.",

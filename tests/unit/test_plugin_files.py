@@ -178,11 +178,7 @@ def test_a_control_says_so() -> None:
 def test_shipped_attacks_state_their_truth() -> None:
     truths: dict[str, Any] = {name: attack.truth for name, attack in registry.attacks().items()}
     assert {name for name, truth in truths.items() if truth == "control"} == {
-        "filler",
-        "none",
-        "null",
-        "placebo",
-        "rewrite",
+        *["filler", "none", "null", "placebo", "rewrite"]
     }
     assert {name for name, truth in truths.items() if truth == "worse"} == {"severity-1", "severity-2", "severity-3"}
     assert {truths[name] for name in ("assertiveness", "prolixity", "sycophancy")} == {"same"}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import row, run_parameters, scored, verdict
+from builders import damage_file, row, run_parameters, scored, verdict
 from loops import each
 
 from distract.core.errors import DataError, UsageError
@@ -103,11 +103,7 @@ def flaw_of(path: Path) -> str | None:
 @each("damage", "emptied", "cut", "gone", "line dropped")
 def test_damaged_run_never_counts_as_complete(tmp_path: Path, name: str, damage: str) -> None:
     path = write_run(tmp_path) / name
-    text = path.read_text(encoding="utf-8")
-    if damage == "gone":
-        path.unlink()
-    else:
-        path.write_text({"emptied": "", "cut": text[: len(text) // 2], "line dropped": text.partition("\n")[2]}[damage])
+    damage_file(path, damage)
     assert flaw_of(tmp_path)
 
 
