@@ -133,7 +133,7 @@ def test_nothing_of_the_response_stays(attack: Attack) -> None:
         assert left <= {w for turn in PROMPT for w in find_words(turn)} or new == write(attack, ("水",) * len(turns))
 
 
-@pytest.mark.parametrize("attack", (one for one in ATTACKS if one.truth == "same"))
+@pytest.mark.parametrize("attack", [one for one in ATTACKS if one.truth == "same"])
 @pytest.mark.parametrize("part", range(3))
 def test_format_stays_as_it_was(attack: Attack, part: int) -> None:
     required = tuple(REQUIREMENTS[part::3])
@@ -152,7 +152,7 @@ def test_seed_decides(attack: Attack) -> None:
     assert (len(texts) > 1) == (attack.name not in FIXED)
 
 
-@pytest.mark.parametrize("attack", (one for one in ATTACKS if one.truth != "hollow"))
+@pytest.mark.parametrize("attack", [one for one in ATTACKS if one.truth != "hollow"])
 def test_addition_is_that_of_the_truth(attack: Attack) -> None:
     expected = attack.truth if attack.truth in ("unsupported", "injection") else "same"
     for name, turns in TEXTS.items():

@@ -202,9 +202,9 @@ HARD: dict[str, tuple[list[Row], str]] = {
 }
 
 
-@each("name", *HARD)
-@each("known", True, False)
-@each("system", POINTS, CLOSED, *ratings.systems().values())
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("system", [POINTS, CLOSED, *ratings.systems().values()])
 def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) -> None:
     rows, message = HARD[name]
     played = matches(rows, known)

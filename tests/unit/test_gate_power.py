@@ -118,12 +118,14 @@ def test_unplannable_gate_is_one_line(arguments: tuple[float, float, float, floa
     assert "\n" not in str(raised.value)
 
 
-@each(
-    "arguments, n",
-    ((0.1, 0.0, 0.9, 0.95), 29),
-    ((0.1, 1.0, 0.9, 0.95), 2),
-    ((1e-6, 1.0, 0.5, 0.5), 1),
-    ((0.001, 0.0, 0.9, 0.95), 2995),
+@pytest.mark.parametrize(
+    ("arguments", "n"),
+    [
+        ((0.1, 0.0, 0.9, 0.95), 29),
+        ((0.1, 1.0, 0.9, 0.95), 2),
+        ((1e-6, 1.0, 0.5, 0.5), 1),
+        ((0.001, 0.0, 0.9, 0.95), 2995),
+    ],
 )
 def test_ends_of_the_range_are_handled(arguments: tuple[float, float, float, float], n: int) -> None:
     assert analyse_power(*arguments).finished.n == n

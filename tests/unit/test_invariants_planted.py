@@ -109,8 +109,8 @@ def test_table_covers_every_planted_judge_and_invariant() -> None:
     assert set(TESTS) == {name for name in invariants.__all__ if name[0].islower()}
 
 
-@each("invariant", *TESTS)
-@each("judge", *PLANTED)
+@pytest.mark.parametrize("invariant", TESTS)
+@pytest.mark.parametrize("judge", PLANTED)
 def test_planted_judge_violates_exactly_its_invariants(judge: str, invariant: str, tmp_path: Path) -> None:
     with Judge(f"planted:{judge}", make_planted(judge), store=tmp_path / "s") as subject:
         failed = failure(TESTS[invariant], subject)
