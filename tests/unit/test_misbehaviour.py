@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pytest
 from loops import each
 
 from distract.core.attack import Attack
@@ -125,7 +126,7 @@ SAMPLES = (
         ("12 steps", "13 steps"),
     ),
 )
-by_sample = each("sample", *SAMPLES)
+by_sample = pytest.mark.parametrize("sample", SAMPLES, ids=[sample.name for sample in SAMPLES])
 
 
 def slugs(sample: Sample, rewrite: str, attack: Attack | None, *constraints: Constraint) -> set[str]:

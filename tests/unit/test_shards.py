@@ -15,7 +15,6 @@ import pytest
 from builders import case
 from hypothesis import given
 from hypothesis import strategies as st
-from loops import each
 from shard_runs import STUDIES, contents, join, judge, judge_shards, prepare, say
 
 from distract.core import merge, runs
@@ -57,7 +56,9 @@ def test_text_of_a_shard_reads_back(one: int, other: int) -> None:
     assert Shard.parse(str(shard)) == shard
 
 
-@each("text", "0/4", "5/4", "1/0", "1/10001", "1", "1/2/3", "-1/2", "a/b", "", "1 /2", "٣/4", "1/2\x00")
+@pytest.mark.parametrize(
+    "text", ["0/4", "5/4", "1/0", "1/10001", "1", "1/2/3", "-1/2", "a/b", "", "1 /2", "٣/4", "1/2\x00"]
+)
 def test_other_texts_are_no_shard(text: str) -> None:
     with pytest.raises(UsageError, match=r"^--shard .*: expected I/N, such as 2/8, with 1 <= I <= N <= 10,000$"):
         Shard.parse(text)
@@ -75,7 +76,7 @@ def test_shard_has_the_parameters_of_the_run_and_a_store_and_folder_of_its_own()
 # Merge.
 
 
-@each("study", *STUDIES)
+@pytest.mark.parametrize("study", STUDIES)
 def test_merged_shards_equal_the_single_run(study: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge, "HELD", 6)
     single = judge(prepare(study))
@@ -158,12 +159,14 @@ def test_merge_replaces_no_run_that_was_made_otherwise() -> None:
     assert contents(whole) == before
 
 
-@each(
-    "name, value",
-    ("reported", {"judge": 5}),
-    ("fingerprints", {"judge": [["a"], "b"]}),
-    ("dollars", float("inf")),
-    ("times", 5),
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("reported", {"judge": 5}),
+        ("fingerprints", {"judge": [["a"], "b"]}),
+        ("dollars", float("inf")),
+        ("times", 5),
+    ],
 )
 def test_odd_values_of_a_manifest_are_left_out(name: str, value: object) -> None:
     paths = judge_shards("consistency", 2)
@@ -269,7 +272,7 @@ REFUSED: dict[str, tuple[Callable[[list[Path]], Sequence[Path]], str]] = {
 }
 
 
-@each("name", *REFUSED)
+@pytest.mark.parametrize("name", REFUSED)
 def test_merge_refuses_in_one_line(name: str) -> None:
     change, message = REFUSED[name]
     paths = change(judge_shards("consistency", 3))

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from command_result import check_refusal
-from loops import each
 
 import distract
 from distract.core.registry import protocols
@@ -72,7 +71,7 @@ def test_probabilities_are_shown(run: Any) -> None:
     assert "read: B wins (shown second), A 0.000, B 1.000, tie 0.000; mass on the choices 1.000" in ran.out
 
 
-@each("name", *protocols())
+@pytest.mark.parametrize("name", protocols())
 def test_every_protocol_can_be_tried(tmp_path: Path, name: str) -> None:
     pair = trial.compare_case(trial.PAIR)
     if (protocols()[name].shows or 2) != 2:
