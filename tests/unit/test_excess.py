@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from random import Random
 
@@ -12,12 +11,11 @@ from headline_rows import RULES, decide, draw_rows, measure_lead, pick
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loops import each
-from rich.console import Console
+from printing import print_parts
 from test_attack_headline import OTHER, Run
 
 from distract.core.records import Row
 from distract.models.scripted import make_planted
-from distract.report.terminal import show
 from distract.stats import intervals
 from distract.stats.figure import Figure, flatten, headline
 from distract.studies.attack import session
@@ -107,9 +105,7 @@ def test_report_names_what_is_stronger_than_its_control(tmp_path: Path, judge: s
     selected = session.select(attacks=("assertiveness", "prolixity"), limit=24, control=True)
     job = session.prepare(selected, set_up(judge, make_planted(judge), tmp_path / "r", ("pairwise", "absolute")))
     done = finish(job, tmp_path / "store")
-    console = Console(file=io.StringIO(), width=80)
-    show(run_report(job.parameters, done.result), console)
-    text = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    text = " ".join(print_parts(run_report(job.parameters, done.result)).split())
     assert "controls: placebo for assertiveness and prolixity; null and resample for all" in text
     assert "Shift beyond that of the control, on the same responses" in text
     assert f"pairwise: {who} shown to be stronger than its control" in text

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 
 from command_result import fits
 from gate_builders import check, verdict
 from loops import each
-from rich.console import Console
+from printing import print_parts
 
-from distract.report.terminal import show
 from distract.studies.gate.verdict import Check, Decision, Verdict
 from distract.studies.gate.view import comparison_report, gate_report
 
@@ -37,11 +35,8 @@ NOTHING = check(
 
 
 def render(*checks: Check, decision: Decision = "fail", notes: tuple[str, ...] = (), names: str = "before") -> str:
-    console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
     result = verdict(decision, *checks, threshold=None, notes=notes)
-    show(comparison_report(names, "runs/now", result), console)
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
+    text = print_parts(comparison_report(names, "runs/now", result))
     fits(text)
     assert "…" not in text
     return text
@@ -59,10 +54,7 @@ def test_rises_bounds_and_counts_are_shown() -> None:
 
 
 def render_gate(result: Verdict) -> str:
-    console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-    show(gate_report(result), console)
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
+    text = print_parts(gate_report(result))
     fits(text)
     return text
 

@@ -84,13 +84,6 @@ def first(request: Request) -> Reply:
     return reply
 
 
-def fair(request: Request) -> Reply:
-    if request.slots and not request.slots.outcomes:
-        return Reply(request.key)  # reasons, which depend on the requests
-    ((_, reply),) = next(iter(make_planted("fair").reply([request], frozenset({0}))))
-    return reply
-
-
 @given(
     st.lists(st.sampled_from([X, Y, Z, LOW]), min_size=2, max_size=4, unique=True),
     st.sampled_from(["x", "y", "tie"]),
@@ -378,6 +371,10 @@ def run_of_units(source: str, *units: str, data: str = "d", protocol: str = "p")
     return PublishedRun("j", protocol, data, ("stored", "parsed"), both, False, source, "0", {}, "", {}, None)
 
 
+def name_data(runs: list[list[str]], names: str) -> list[PublishedRun]:
+    return [run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
+
+
 @each(
     "runs, source, other",
     ([["d/c/x-y"], ["d/c/x-y"]], "1", "0"),
@@ -390,11 +387,8 @@ def run_of_units(source: str, *units: str, data: str = "d", protocol: str = "p")
 def test_pair_judged_by_two_runs_is_refused_under_any_data_name(
     runs: list[list[str]], source: str, other: str, names: str
 ) -> None:
-    published_runs = [
-        run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))
-    ]
     with pytest.raises(UsageError) as raised:
-        group_runs(published_runs)
+        group_runs(name_data(runs, names))
     assert str(raised.value) == f"{source}: j under p judges a pair that {other} judges too; name one"
 
 
@@ -417,15 +411,12 @@ def test_first_of_several_overlapping_runs_is_named() -> None:
 )
 @each("names", "ddd", "def")
 def test_disjoint_runs_are_merged_under_any_data_name(runs: list[list[str]], names: str) -> None:
-    published_runs = [
-        run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))
-    ]
+    published_runs = name_data(runs, names)
     (groups,) = group_runs(published_runs)
     for rule in ("stored", "parsed"):
         assert groups.rows[rule] == tuple(row for run in published_runs for row in run.rows[rule])
-    assert len(
-        group_runs([*published_runs, *(run_of_units("q", *units, protocol=f"q{i}") for i, units in enumerate(runs))])
-    ) > len(runs)
+    further = [run_of_units("q", *units, protocol=f"q{i}") for i, units in enumerate(runs)]
+    assert len(group_runs([*published_runs, *further])) > len(runs)
 
 
 @each(
@@ -582,13 +573,16 @@ def test_data_sets_of_one_name_are_separated_by_folder(specs: list[str], names: 
     assert distinct_names(own, specs) == names
 
 
-def test_folder_named_like_another_data_set_is_distinct() -> None:
-    assert len(set(distinct_names(["d.jsonl", "d.jsonl", "a"], ["a/d.jsonl", "b/d.jsonl", "c/a"]))) == 3
-
-
-def test_spec_named_like_another_folder_is_distinct() -> None:
-    specs = ["a/x", "p/x/d.jsonl", "q/y/d.jsonl", "/o/a/x/e.jsonl", "/o/b/x/e.jsonl"]
-    assert len(set(distinct_names(["x", "d.jsonl", "d.jsonl", "e.jsonl", "e.jsonl"], specs))) == 5
+@each(
+    "names, specs",
+    (["d.jsonl", "d.jsonl", "a"], ["a/d.jsonl", "b/d.jsonl", "c/a"]),
+    (
+        ["x", *["d.jsonl"] * 2, *["e.jsonl"] * 2],
+        ["a/x", "p/x/d.jsonl", "q/y/d.jsonl", "/o/a/x/e.jsonl", "/o/b/x/e.jsonl"],
+    ),
+)
+def test_name_that_is_another_folder_is_distinct(names: list[str], specs: list[str]) -> None:
+    assert len(set(distinct_names(names, specs))) == len(specs)
 
 
 @given(st.lists(st.sampled_from(["d", "a/d", "b/d", "a/b/d", "b/a/d", "c/a", "c/b", "/r/a/d"]), unique=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +11,9 @@ import pytest
 from builders import verdict
 from command_result import check_refusal, fits
 from loops import each
-from rich.console import Console
+from printing import print_parts
 
 from distract.core.records import Row, Side
-from distract.report.terminal import show
 from distract.studies.meta.comparisons import JudgeRows
 from distract.studies.meta.panel import measure_judges
 from distract.studies.meta.published_judges import JudgeSource
@@ -206,10 +204,11 @@ def test_overlapping_runs_of_one_judge_are_refused(run: Any) -> None:
     accuracy = together.figure("accuracy", rule="stored", data="Set")
     assert (together.code, accuracy["k"], accuracy["n"]) == (0, 8, 8)
     shared = llmbar("else/Set/one/CoT/result.json", [stored_row(2, 2, 2, 1), rows[3]])
-    ran = run("meta", "--judge", first, "--judge", shared)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     where = first.removeprefix("replay:")
-    assert f"one under CoT judges a pair that {where} judges too; name one" in ran.err
+    check_refusal(
+        run("meta", "--judge", first, "--judge", shared),
+        f"one under CoT judges a pair that {where} judges too; name one",
+    )
 
 
 def test_stored_and_live_judges_are_compared_on_judgebench(run: Any) -> None:
@@ -464,49 +463,45 @@ def test_control_without_changes_gives_no_evidence(run: Any) -> None:
 
 
 def test_no_valid_verdict_is_inconclusive(run: Any) -> None:
-    ran = run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--json")
-    assert ran.code == 3
-    assert ran.err.splitlines()[-1].startswith("distract: no verdict was valid")
+    ran = run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--out", "r", "--json")
     assert ran.figure("invalid_rate", protocol="pairwise")["value"] == 1.0
-
-
-def test_replay_without_a_valid_verdict_is_inconclusive(run: Any) -> None:
-    run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--out", "r")
-    ran = run("meta", "--judge", "replay:r")
-    assert (ran.code, ran.err.splitlines()[-1].startswith("distract: no verdict was valid")) == (3, True)
-    fits(ran.out)
+    replayed = run("meta", "--judge", "replay:r")
+    for one in (ran, replayed):
+        assert (one.code, one.err.splitlines()[-1].startswith("distract: no verdict was valid")) == (3, True)
+    fits(replayed.out)
 
 
 # Wrong input.
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("--protocol", "pairwise"), "--protocol"),
-        (("--protocol", "base", "--protocol", "pairwise"), "--protocol"),
-        (("--limit", "all"), "--limit"),
-        (("--samples", "1"), "--samples"),
-        (("--orders", "both"), "--orders"),
-        (("--control",), "--control"),
-        (("--out", "new"), "--out"),
-        (("--reference-model", "planted:fair"), "--reference-model"),
-    ],
+STORED = f"replay:{REPLAY / 'llmbar' / 'Colours' / 'evaluators' / 'judge-1' / 'Reference' / 'result.json'}"
+
+
+@each(
+    "more",
+    ("--protocol", "pairwise"),
+    ("--protocol", "base", "--protocol", "pairwise"),
+    ("--limit", "all"),
+    ("--samples", "1"),
+    ("--orders", "both"),
+    ("--control",),
+    ("--out", "new"),
+    ("--reference-model", "planted:fair"),
 )
-def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...], message: str) -> None:
-    path = REPLAY / "llmbar" / "Colours" / "evaluators" / "judge-1" / "Reference" / "result.json"
-    ran = run("meta", "--judge", f"replay:{path}", *more)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"distract: {message} applies only when a judge is asked; stored verdicts are shown as they are\n"
+def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...]) -> None:
+    message = f"{more[0]} applies only when a judge is asked; stored verdicts are shown as they are"
+    check_refusal(run("meta", "--judge", STORED, *more), f"distract: {message}\n")
     assert not Path("new").exists()
-    # Options that stored verdicts accept.
-    data = write("d.jsonl")
-    for known in (("--data", data, "--seed", "3"), ("--base", "Reference"), ("--json",)):
-        assert run("meta", "--judge", f"replay:{path}", *known).code == 0
     # With a live judge beside it, the option applies to the live judge.
-    if message != "--reference-model":
-        together = run("meta", "--judge", f"replay:{path}", "--judge", "planted:fair", "--data", data, *more)
+    if more[0] != "--reference-model":
+        live = ("--judge", "planted:fair", "--data", write("d.jsonl"))
+        together = run("meta", "--judge", STORED, *live, *more)
         assert together.code == 0, together.err
+
+
+def test_other_options_are_accepted_for_stored_verdicts(run: Any) -> None:
+    for known in (("--data", write("d.jsonl"), "--seed", "3"), ("--base", "Reference"), ("--json",)):
+        assert run("meta", "--judge", STORED, *known).code == 0
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
@@ -598,10 +593,7 @@ def rows(judge: str, protocol: str, data: str, subset: str, number: int = 6, shi
 
 
 def render(*sources: JudgeSource, base: str | None = None) -> str:
-    console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-    show(report_parts(measure_judges(sources, base)), console)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    return print_parts(report_parts(measure_judges(sources, base)))
 
 
 def source(judge: str, *places: tuple[str, str, str], shift: int = 0, **more: Any) -> JudgeSource:
@@ -689,14 +681,8 @@ def test_report_shows_a_recorded_run() -> None:
     assert words.endswith("published j wrote some of it")
 
 
-def test_judges_without_common_pairs_are_not_compared(run: Any, tmp_path: Path) -> None:
-    for judge, text in (("one", "Name a fruit."), ("two", "Name a tree.")):
-        folder = tmp_path / judge / "CoT"
-        folder.mkdir(parents=True)
-        message = {"completion": ["Output (a) is better.", "stop"], "winner": "1"}
-        stages = [{"swap = False": message, "swap = True": message}]
-        row = {"input": text, "output_1": "A.", "output_2": "B.", "label": 1, "results": stages}
-        (folder / "result.json").write_text(json.dumps([row]))
-    options = [f"--judge=replay:{tmp_path / judge}" for judge in ("one", "two")]
+def test_judges_without_common_pairs_are_not_compared(run: Any) -> None:
+    names = [llmbar(f"Set/{judge}/CoT/result.json", [stored_row(at, 1, 1, 1)]) for at, judge in enumerate("xy")]
+    options = [f"--judge={name}" for name in names]
     assert "the judges are not compared" in run("meta", *options).out
-    assert json.loads(run("meta", *options, "--json").out)["panel"] is None
+    assert run("meta", *options, "--json").document["panel"] is None

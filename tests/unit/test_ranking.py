@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import random
@@ -16,12 +15,11 @@ from builders import row, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
+from printing import print_parts
 from rich.cells import cell_len
-from rich.console import Console
 
 from distract.core.records import Outcome, Row
 from distract.judging import BASE
-from distract.report.terminal import show
 from distract.stats import intervals
 from distract.studies.attack import rank_view as report
 from distract.studies.attack.labels import Usability, Usable
@@ -42,21 +40,11 @@ def flip_rows(
     """One pair for each character: ``x`` flips, ``.`` holds, ``?`` is invalid, ``=`` ties before, ``-`` prefers b."""
     rows = []
     for i, flip in enumerate(flips):
-        cluster = clusters[i] if clusters else None
+        pair = {"protocol": protocol, "cluster": clusters[i] if clusters else None, "label": label}
         before = {"?": [NONE, A], "=": [A, B], "-": [B, B]}.get(flip, [A, A])
         after = [B, B] if flip in "x-" else [A, A]
-        rows += [
-            row(f"c{i}", before, protocol=protocol, cluster=cluster, label=label),
-            row(
-                f"c{i}",
-                after,
-                protocol=protocol,
-                cluster=cluster,
-                attack=attack,
-                target="a" if flip == "-" else "b",
-                label=label,
-            ),
-        ]
+        target = "a" if flip == "-" else "b"
+        rows += [row(f"c{i}", before, **pair), row(f"c{i}", after, attack=attack, target=target, **pair)]  # type: ignore[arg-type]
     key = f"{protocol} {attack}"
     return [replace(one, keys=(f"{key} {i}",), tokens=((tokens, 0),)) for i, one in enumerate(rows)]
 
@@ -292,33 +280,14 @@ def test_document_is_json_rounded_to_four_decimals() -> None:
 
 
 def make_standing(protocol: str, k: int, tokens: float, **changes: Any) -> ProtocolRank:
-    standing = ProtocolRank(
-        protocol=protocol,
-        rule=None,
-        measure="robust_accuracy",
-        usable="yes",
-        rank=1,
-        k=k,
-        n=12000,
-        value=k / 12000,
-        low=0.9,
-        high=1.0,
-        own=12000,
-        invalid=0,
-        excluded=0,
-        comparisons=10,
-        calls=123.4,
-        tokens=tokens,
-        answer_tokens=0.0,
-        cost=tokens,
-    )
-    return replace(standing, **changes)
+    measured = {"k": k, "n": 12000, "value": k / 12000, "low": 0.9, "high": 1.0, "own": 12000}
+    counted = {"invalid": 0, "excluded": 0, "comparisons": 10, "calls": 123.4, "answer_tokens": 0.0}
+    named = {"rule": None, "measure": "robust_accuracy", "usable": "yes", "rank": 1}
+    return ProtocolRank(protocol, **{**named, **measured, **counted, "tokens": tokens, "cost": tokens, **changes})
 
 
 def render(standings: Sequence[ProtocolRank]) -> str:
-    file = io.StringIO()
-    show(ranking_parts(standings), Console(file=file, width=80, highlight=False, force_terminal=False))
-    return file.getvalue()
+    return print_parts(ranking_parts(standings))
 
 
 def plot_lines(text: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ from builders import row, verdict
 from command_result import fits
 from gate_builders import make_run
 from loops import each
-from rich.console import Console
+from printing import print_parts
 
 from distract.core import registry
 from distract.core.printable import bar, count, interval, p_value, percent
@@ -19,7 +18,6 @@ from distract.core.records import Row
 from distract.report.blocks import Table, TableRow
 from distract.report.glossary import empty_reason
 from distract.report.phrases import counted_cells
-from distract.report.terminal import show
 from distract.stats.figure import Figure
 from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.study import _SHARED, document
@@ -54,11 +52,9 @@ def render(rows: list[Row], attacks: list[str], width: int = 80, verbose: bool =
         "controls": [],
         **changes,
     }
-    console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=False)
-    show(run_report(parameters, measure(parameters, rows)), console, verbose)
-    assert isinstance(console.file, io.StringIO)
-    fits(console.file.getvalue())
-    return console.file.getvalue()
+    text = print_parts(run_report(parameters, measure(parameters, rows)), width, verbose)
+    fits(text)
+    return text
 
 
 def test_names_with_markup_and_escapes_are_shown_verbatim() -> None:
@@ -222,10 +218,7 @@ def test_legend_explains_the_words_in_the_table(table: Table, words: list[str]) 
 
 def test_reason_replaces_the_figures_and_wraps_in_their_columns() -> None:
     rows: list[TableRow] = [("g", " one", ["1.0", "2/3"]), ("g", " two", "a reason of many words")]
-    console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-    show([Table("T", ("", "%", "matches"), rows)], console)
-    assert isinstance(console.file, io.StringIO)
-    assert [one.rstrip() for one in console.file.getvalue().splitlines()] == [
+    assert [one.rstrip() for one in print_parts([Table("T", ("", "%", "matches"), rows)]).splitlines()] == [
         *("T", "                      %  matches", "─" * 32, "g", " one                1.0      2/3"),
         *(" two                a reason of", "                    many words"),
     ]
@@ -243,34 +236,16 @@ def test_verbose_adds_details_and_warnings_are_always_shown() -> None:
 
 def test_document_is_flat_and_rounded() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(3)] + [row("c0", [B, B], attack="f", target="b")]
-    parameters = {
-        **dict.fromkeys(_SHARED, "x"),
-        "protocols": {"pairwise": ()},
-        "ties": [],
-        "attacks": ["f"],
-        "controls": [],
-    }
+    parameters = {**dict.fromkeys(_SHARED, "x"), "protocols": {"pairwise": ()}, "ties": [], "attacks": ["f"]}
+    parameters["controls"] = []
     whole = document(parameters, measure(parameters, rows))
     assert [(standing["protocol"], standing["k"], standing["n"]) for standing in whole["ranking"]] == [
         ("pairwise", 1, 1)
     ]
     results = whole["results"]
     flip = next(r for r in results if r["measure"] == "flip_rate")
-    expected = (
-        "measure",
-        "protocol",
-        "rule",
-        "attack",
-        "severity",
-        "value",
-        "low",
-        "high",
-        "k",
-        "n",
-        "invalid",
-        "excluded",
-    )
-    assert set(expected) | {"unit"} <= flip.keys()
+    expected = ("measure", "protocol", "rule", "attack", "severity", "value", "low", "high", "k", "n", "invalid")
+    assert {*expected, "excluded", "unit"} <= flip.keys()
     assert (flip["value"], flip["k"], flip["n"], flip["unit"]) == (1.0, 1, 1, "share")
     assert flip["low"] == round(flip["low"], 4)
     assert "against" not in flip
@@ -295,11 +270,8 @@ def test_gate_shows_every_decision_whole_with_the_longest_names() -> None:
     rows += [row(f"c{i}", [A, A], attack="assertiveness", target="b", protocol=name) for i in range(240)]
     result = make_run(rows, protocols={name: []})
     for threshold in (0.1, 0.0001):
-        console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
         verdict_ = decide(result, Limits(threshold))
-        show(gate_report(verdict_), console)
-        assert isinstance(console.file, io.StringIO)
-        lines = console.file.getvalue().splitlines()
+        lines = print_parts(gate_report(verdict_)).splitlines()
         assert all(len(one.rstrip()) <= 80 for one in lines)
         assert any(one.rstrip().endswith(verdict_.decision) for one in lines)
         assert lines[0].startswith(f"{verdict_.decision.upper()}: ")
