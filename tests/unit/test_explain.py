@@ -197,20 +197,18 @@ def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
     assert (report.code, "enough" in report.out) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            lambda r: r["parameters"]["identity"].update(dtype="bfloat16"),
-            "dtype was bfloat16, is now none; set it with",
-        ),
-        (lambda r: r["parameters"]["identity"].update(model="m"), "model was m, is now planted:bold; its results"),
-        (lambda r: r["parameters"].pop("identity"), "r: does not record which model it asked; run it again"),
-        (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not record how the judge was asked"),
-        (lambda r: r["parameters"].pop("manner"), "run.json: does not record how the judge was asked"),
-        (lambda r: r["parameters"].update(judge="planted:bolt"), "unknown judge 'planted:bolt'"),
-        (lambda r: r.update(source={"data": 3}), "run.json: does not record where the data are; name them with --data"),
-    ],
+@each(
+    "change, message",
+    (
+        lambda r: r["parameters"]["identity"].update(dtype="bfloat16"),
+        "dtype was bfloat16, is now none; set it with",
+    ),
+    (lambda r: r["parameters"]["identity"].update(model="m"), "model was m, is now planted:bold; its results"),
+    (lambda r: r["parameters"].pop("identity"), "r: does not record which model it asked; run it again"),
+    (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not record how the judge was asked"),
+    (lambda r: r["parameters"].pop("manner"), "run.json: does not record how the judge was asked"),
+    (lambda r: r["parameters"].update(judge="planted:bolt"), "unknown judge 'planted:bolt'"),
+    (lambda r: r.update(source={"data": 3}), "run.json: does not record where the data are; name them with --data"),
 )
 def test_different_judge_is_refused(run: Run, change: Callable[[dict[str, Any]], object], message: str) -> None:
     write_run(run)

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from command_result import CommandResult, Run, check_refusal, fits
 from fakes import Watch
+from loops import each
 
 from distract.core.records import Reply, Request
 from distract.core.runs import checksum
@@ -191,15 +192,13 @@ def single(name: str) -> dict[str, Any]:
     return {**cases(1)[0], "id": name, "prompt": f"Name {name}.", "responses": cases(1)[0]["responses"][:1]}
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "code"),
-    [
-        ([], (), 2),
-        ([single("s1"), single("s2")], (), 2),
-        (cases(28), PAIRWISE, 3),
-        (cases(40), ("--max-invalid-rate", "0"), 3),
-        (cases(40), ("--retries", "0", "--generator", "recorded"), 2),
-    ],
+@each(
+    "data, options, code",
+    ([], (), 2),
+    ([single("s1"), single("s2")], (), 2),
+    (cases(28), PAIRWISE, 3),
+    (cases(40), ("--max-invalid-rate", "0"), 3),
+    (cases(40), ("--retries", "0", "--generator", "recorded"), 2),
 )
 def test_too_little_evidence_never_passes(
     run: Run, data: list[dict[str, Any]], options: tuple[str, ...], code: int
@@ -386,7 +385,7 @@ def test_wrong_amounts_are_one_line(run: Run, option: str, value: str) -> None:
     )
 
 
-@pytest.mark.parametrize("option", ["--max-shift", "--max-exchange-rate"])
+@each("option", "--max-shift", "--max-exchange-rate")
 def test_live_gate_measures_no_worth(run: Run, option: str) -> None:
     check_refusal(
         run(*GATE, "--judge", "planted:fair", option, "1"),
@@ -396,7 +395,7 @@ def test_live_gate_measures_no_worth(run: Run, option: str) -> None:
     assert run(*GATE, "--judge", "planted:fair").code == 2
 
 
-@pytest.mark.parametrize(("margin", "code", "n"), [("0.5", 0, 35), ("1", 3, 0)])
+@each("margin, code, n", ("0.5", 0, 35), ("1", 3, 0))
 def test_margin_makes_ties_of_certain_verdicts(run: Run, margin: str, code: int, n: int) -> None:
     """A planted judge gives all probability to one response, which then leads by 1."""
     ran = run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--limit", "40", "--margin", margin, "--json")
@@ -475,7 +474,7 @@ def test_error_messages_contain_no_runner_command(run: Run) -> None:
         assert commands(ran.err) == []
 
 
-@pytest.mark.parametrize("option", ["--junit", "--summary"])
+@each("option", "--junit", "--summary")
 def test_no_result_overwrites_the_settings(run: Run, option: str) -> None:
     text = "[tool.distract.gate]\nmax-flip-rate = 0.1\n"
     Path("pyproject.toml").write_text(text, encoding="utf-8")

@@ -84,8 +84,8 @@ def test_unpublished_figures_are_not_compared(run: Any) -> None:
     assert wrong.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"].keys() == {"correct_True"}
 
 
-@pytest.mark.parametrize("more", [(), ("--json",)])
-@pytest.mark.parametrize("text", ["NaN", "-Infinity", "Infinity", "1e999"])
+@each("more", (), ("--json",))
+@each("text", "NaN", "-Infinity", "Infinity", "1e999")
 def test_foreign_statistics_never_break_the_document(run: Any, text: str, more: tuple[str, ...]) -> None:
     check_refusal(
         run("meta", "--judge", write_altered_run('{"correct_False": [' + text + "]}"), *more),
@@ -226,17 +226,15 @@ def test_stored_and_live_judges_are_compared_on_judgebench(run: Any) -> None:
     assert not any("none of the data sets" in note for note in stored["notes"])
 
 
-@pytest.mark.parametrize(
-    ("decisions", "right"),
-    [
-        (("A>B", "B>A"), 1),  # the second game calls the better response B
-        (("A>B", "A=B"), 1),
-        ((None, "B>A"), 1),
-        (("A>B", "A>B"), 0),
-        (("A=B", "A=B"), 0),
-        (("B>A", None), 0),
-        ((None, None), 0),
-    ],
+@each(
+    "decisions, right",
+    (("A>B", "B>A"), 1),  # the second game calls the better response B
+    (("A>B", "A=B"), 1),
+    ((None, "B>A"), 1),
+    (("A>B", "A>B"), 0),
+    (("A=B", "A=B"), 0),
+    (("B>A", None), 0),
+    ((None, None), 0),
 )
 def test_judgebench_accuracy_takes_the_majority_of_two_games(
     run: Any, decisions: tuple[str | None, str | None], right: int
@@ -426,12 +424,10 @@ def test_limit_applies_to_each_data_set(run: Any) -> None:
     assert "· data d.jsonl, 4 cases of 6; e.jsonl, 2 cases · seed 0\n" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("judge", "protocol", "reason"),
-    [
-        ("planted:fair", "triadic", "fewer than 3 responses"),
-        ("planted:garbage", "base", "no verdict"),
-    ],
+@each(
+    "judge, protocol, reason",
+    ("planted:fair", "triadic", "fewer than 3 responses"),
+    ("planted:garbage", "base", "no verdict"),
 )
 def test_missing_verdicts_are_explained(run: Any, judge: str, protocol: str, reason: str) -> None:
     data = write("d.jsonl")
@@ -570,7 +566,7 @@ def test_other_commands_refuse_a_meta_run_and_stored_verdicts(run: Any) -> None:
         check_refusal(ran, "stored verdicts cannot answer new requests")
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "summary.json"])
+@each("name", "rows.jsonl", "summary.json")
 def test_damaged_run_restarts_from_the_stored_replies(run: Any, name: str) -> None:
     arguments = ("meta", "--judge", "planted:random", "--data", write("d.jsonl"), "--out", "r", "--json")
     whole = run(*arguments).out
