@@ -144,8 +144,7 @@ def test_any_first_part_has_as_many_small_leads_as_large_ones(strengths: list[fl
     (Steadiness(96, 20), 7),
 )
 def test_flickering_judge_needs_more_changed_verdicts(steadiness: Steadiness, needed: int) -> None:
-    anchors = make_set(64, steadiness)
-    assert count_needed(anchors) == needed
+    assert count_needed(make_set(64, steadiness)) == needed
     # The chance of as many false changes, by the sum of Poisson's terms.
     steady = steadiness.asked - steadiness.flickering
     mean = steadiness.flickering / 8 * 64 / steady if steady else 0.0
@@ -365,8 +364,7 @@ def test_interrupted_check_goes_on_where_it_stopped(shop: Shop) -> None:
     assert shop.make().code == 4
     shop.endpoint.breaks_after = None
     first = len(shop.endpoint.asked)
-    ran = shop.make()
-    assert (ran.code, first, len(shop.endpoint.asked)) == (0, 70, 120)
+    assert (shop.make().code, first, len(shop.endpoint.asked)) == (0, 70, 120)
     assert not [*Path(".distract").glob("*anchors*")]
     shop.endpoint.asked.clear()
     shop.endpoint.breaks_after = 30
@@ -486,8 +484,7 @@ def test_dry_run_asks_nothing(run: Run) -> None:
     assert "at most these requests: pairwise 160" in ran.out
     assert not Path("anchors.json").exists()
     assert run("anchors", "make", "--judge", "planted:longer").code == 0
-    document = run("anchors", "check", "anchors.json", "--dry-run", "--json").document
-    (plan,) = document["plans"]
+    (plan,) = run("anchors", "check", "anchors.json", "--dry-run", "--json").document["plans"]
     assert (plan["command"], plan["requests"]) == ("anchors check", {"pairwise": 64})
 
 

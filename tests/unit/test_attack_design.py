@@ -74,8 +74,7 @@ def test_dispreferred_response_is_rewritten_and_judged_again() -> None:
     done = audit(case(responses=[X, Y], preferred="x"))
     flips = [r for r in done.rows if r.design == "flip" and r.protocol == "pairwise"]
     assert [(r.attack, r.target) for r in flips] == [("none", None), ("louder", "a")]
-    assert flips[1].a == Side("x", "louder")
-    assert flips[1].b == Side("y")
+    assert (flips[1].a, flips[1].b) == (Side("x", "louder"), Side("y"))
     assert [len(r.judgments) for r in flips] == [2, 2]
     assert all(j.preferred == "b" for j in flips[0].judgments)
     fixed = [r for r in done.rows if r.design == "fixed"]
@@ -194,13 +193,8 @@ def test_score_is_requested_once_for_many_comparisons() -> None:
     backend, tally = make_planted("longer"), Tally()
     parameters = AuditConfig("longer", (protocols()["absolute"],), (LOUDER, CONTROL), find_writer("rules"))
     with Store(Path(":memory:"), backend.identity, True) as store:
-        list(
-            execute(
-                [audit_case(case(responses=[X, Y], preferred="y"), parameters)],
-                {"judge": (backend, store)},
-                tally=tally,
-            )
-        )
+        plan = audit_case(case(responses=[X, Y], preferred="y"), parameters)
+        list(execute([plan], {"judge": (backend, store)}, tally=tally))
     # x, y, the louder rewrites of both, and the good one's control, whose name a planted judge reads; the
     # control of the one that lost changes nothing in it and is not judged again.
     assert tally.made == 5
@@ -243,8 +237,7 @@ def test_recorded_severity_responses_are_verified() -> None:
     louder = Degradation(SEVERITY[2].lower, LOUDER)  # type: ignore[union-attr]
     done = audit_degraded(one, SEVERITY[1], SEVERITY[2], louder, generator="recorded")
     rows = {(r.attack, r.b.severity): r for r in done.rows if r.protocol == "absolute"}
-    assert rows["none", 1].excluded == "rewrite rejected"
-    assert rows["none", 2].b == Side("low", None, 2)
+    assert (rows["none", 1].excluded, rows["none", 2].b) == ("rewrite rejected", Side("low", None, 2))
     assert rows["louder", 2].b == Side("low", "louder", 2)
     reasons = {r.response.severity: r.reasons for r in done.rewrites if r.response.attack is None}
     assert reasons == {1: ("severity: 0 constraints broken, not 1",), 2: ()}

@@ -19,7 +19,7 @@ from scipy import stats
 
 from distract.core.errors import PluginError, UnknownName, UsageError
 from distract.stats import ratings
-from distract.stats.ratings.draws import Draws
+from distract.stats.ratings.draws import Draws, draw
 from distract.stats.ratings.matches import TIE, A, Matches, encode
 from distract.stats.ratings.system import Ratings, RatingSystem
 from distract.studies.leaderboard.boards import board as boards
@@ -140,8 +140,7 @@ def test_sandwich_needs_no_draws_and_agrees_with_them() -> None:
     one, other = build_board(played, CLOSED), build_board(played, POINTS)
     assert (one.interval, one.unit, other.unit) == ("sandwich", "share", "points")
     for x, y in zip(one.standings, other.standings, strict=True):
-        assert x.rating == y.rating
-        assert x.error == pytest.approx(y.error, rel=0.08)
+        assert (x.rating, x.error) == (y.rating, pytest.approx(y.error, rel=0.08))
     assert one.standings == build_board(played, CLOSED, draws=draw_prompts(played, CLOSED, 0, None)).standings
     ends = [(s.rating - s.low, s.high - s.rating) for s in one.standings if s.low is not None and s.high is not None]
     for left, right in ends:
@@ -345,10 +344,45 @@ def test_wrong_system_choice_is_explained(spec: str, message: str) -> None:
 def test_every_default_parses_on_the_command_line(name: str) -> None:
     system = ratings.get_system(name)
     parameters = {key: value for key, value in system.parameters.items() if value is not None}
-    assert parse_spec(f"{name}:" + ",".join(f"{key}={value}" for key, value in parameters.items())) == (
-        system,
-        parameters,
-    )
+    spec = f"{name}:" + ",".join(f"{key}={value}" for key, value in parameters.items())
+    assert parse_spec(spec) == (system, parameters)
+
+
+@each(
+    "name, parameter, value, message",
+    ("elo", "k", 0.0, "expected a number above 0, found 0.0"),
+    ("elo", "k", math.nan, "expected a number above 0, found nan"),
+    ("elo", "base", 1.0, "expected a number above 1, found 1.0"),
+    ("elo", "scale", -1.0, "expected a number above 0, found -1.0"),
+    ("elo", "initial", math.inf, "expected a number, found inf"),
+    ("elo", "shuffles", 0, "expected a whole number, 1 to 10,000, found 0"),
+    ("elo", "order", "random", "expected shuffled or file, found 'random'"),
+    ("elo", "seed", -1, "expected a whole number, 0 or more, found -1"),
+    ("trueskill", "mu", math.nan, "expected a number, found nan"),
+    ("trueskill", "sigma", 0.0, "expected a number above 0, found 0.0"),
+    ("trueskill", "beta", -1.0, "expected a number above 0, found -1.0"),
+    ("trueskill", "tau", -0.1, "expected a number, 0 or more, found -0.1"),
+    ("trueskill", "draw_probability", 1.0, "expected a number from 0 to below 1, found 1.0"),
+    ("trueskill", "draw_probability", -0.1, "expected a number from 0 to below 1, found -0.1"),
+    ("trueskill", "shuffles", 0, "expected a whole number, 1 to 10,000, found 0"),
+    ("trueskill", "order", "best", "expected shuffled or file, found 'best'"),
+    ("bradley-terry", "prior", 0.0, "expected a standard deviation of 0.0174 to 3.47e+04 points"),
+    ("bradley-terry", "prior", math.nan, "expected a standard deviation of 0.0174 to 3.47e+04 points"),
+    ("bradley-terry", "prior", "wide", "expected a standard deviation of 0.0174 to 3.47e+04 points"),
+    ("bradley-terry", "scale", 0.0, "expected points above 0, such as 400"),
+    ("bradley-terry", "scale", math.inf, "expected points above 0, such as 400"),
+    ("bradley-terry", "base", 1.0, "expected a number above 1, such as 10"),
+    ("bradley-terry", "anchor_rating", math.inf, "expected points, such as 1000"),
+    ("bradley-terry", "interval", "wald", "expected sandwich or bootstrap"),
+)
+def test_bad_parameter_of_a_system_is_one_line(name: str, parameter: str, value: object, message: str) -> None:
+    system, played = ratings.get_system(name), matches([("x", "y", "a", "p")])
+    with pytest.raises(UsageError) as error:
+        system.rate(played, **{parameter: value})
+    found = f" is {value!r};" if name == "bradley-terry" else ":"
+    assert str(error.value) == f"{parameter}{found} {message}"
+    with pytest.raises(UsageError):
+        system.redraw(played, draw(0, 2, 1), **{parameter: value})
 
 
 @each(

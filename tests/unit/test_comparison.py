@@ -347,10 +347,9 @@ def test_others_are_originals_beside_the_pair(shows: int | None, expected: tuple
     rewritten = Response("z", ("By z!",), attack="null")
     one = case(responses=(X, Y, Z, rewritten, LOW))
     assert other_responses(Comparison(one, X, Y), shows) == expected
+    # The original does not stand beside its rewrite.
     attacked = replace(X, attack="null", turns=("By x!",))
-    assert other_responses(Comparison(one, attacked, Y), shows) == expected, (
-        "the original does not stand beside its rewrite"
-    )
+    assert other_responses(Comparison(one, attacked, Y), shows) == expected
 
 
 def test_rotating_protocol_chooses_how_many_it_shows() -> None:
@@ -376,8 +375,7 @@ def judge_twice(name: str, manner: Manner) -> tuple[Row, Row, list[Request], lis
 def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: Any) -> None:
     before, again, first_requests, more = judge_twice(name, Manner(orders, samples=samples, seed=3))
     assert (again.attack, again.excluded, again.label, again.a) == (RESAMPLED, None, "a", before.a)
-    assert len(again.judgments) == len(before.judgments)
-    assert again.shown == before.shown
+    assert (len(again.judgments), again.shown) == (len(before.judgments), before.shown)
     assert len(first_requests) == len(more)
     for first, second in zip(first_requests, more, strict=True):
         assert replace(first, sample=0) == replace(second, sample=0)
@@ -410,7 +408,6 @@ def test_unfit_comparison_is_not_resampled() -> None:
 
 def test_row_keeps_its_tokens() -> None:
     row, _ = drive(judge_comparison(make_row(), protocols()["pairwise"], PAIR, Manner(), False), FIRST)
-    unjudged = replace(row, judgments=(), keys=(), tokens=(), shown=())
-    assert unjudged == make_row()()
+    assert replace(row, judgments=(), keys=(), tokens=(), shown=()) == make_row()()
     assert list(row.tokens) == [(7, 0), (7, 0)]
     assert CaseResult() == CaseResult([], [])

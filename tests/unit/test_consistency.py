@@ -302,8 +302,7 @@ def test_judge_swayed_by_one_response_reverses_beside_it() -> None:
 
 
 def test_verdict_for_the_third_response_counts_as_a_change() -> None:
-    rows = judge_cases(ALPHABETIC, make_case(), names=["triadic"])
-    results = figures(rows, {"triadic": ()})
+    results = figures(judge_cases(ALPHABETIC, make_case(), names=["triadic"]), {"triadic": ()})
     for place in ("first", "last"):
         assert find(results, "choice_set_sensitivity", "triadic", place).k == 0
         # For pairs without w, w wins one of the two sets and x may win the other.

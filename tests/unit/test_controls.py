@@ -65,8 +65,7 @@ def write_control(
 
 def test_each_turn_is_reworded_and_reworded_back() -> None:
     result, rounds = write_control(reword)
-    assert result.reasons == ()
-    assert result.response == Response("x", (THIRD, "Perhaps cool it."), "rewrite")
+    assert (result.reasons, result.response) == ((), Response("x", (THIRD, "Perhaps cool it."), "rewrite"))
     assert (result.generator, result.original) == ("w", TALK.originals[0].turns)
     assert [[shown(request) for request in batch] for batch in rounds] == [
         [FIRST, "Perhaps cool it."],
@@ -81,8 +80,7 @@ def test_each_turn_is_reworded_and_reworded_back() -> None:
 
 
 def test_empty_turn_is_not_reworded() -> None:
-    one = replace(TALK, responses=(Response("x", (FIRST, " ")),))
-    result, rounds = write_control(reword, one=one)
+    result, rounds = write_control(reword, one=replace(TALK, responses=(Response("x", (FIRST, " ")),)))
     assert (result.response.turns, [len(batch) for batch in rounds]) == ((THIRD, " "), [1, 1])
 
 
@@ -256,9 +254,8 @@ def test_rules_write_what_the_data_do_not_record(run: Run, own: Path) -> None:
 
 @pytest.mark.parametrize("generator", [(), ("--generator", "rules"), ("--generator", "recorded")])
 def test_rewrite_control_needs_a_model(run: Run, own: Path, generator: tuple[str, ...]) -> None:
-    refused = run("attack", "--judge", "planted:fair", "--attack", "rewrite", *generator)
-    assert (refused.code, refused.err) == (
-        2,
+    check_refusal(
+        run("attack", "--judge", "planted:fair", "--attack", "rewrite", *generator),
         "distract: rewrite needs a model that writes; name one with --generator\n",
     )
     check_refusal(

@@ -157,8 +157,7 @@ def test_native_fields_are_read(tmp_path: Path) -> None:
     for spec in (str(path), f"native:{path}"):
         first, second = load(spec).cases
         assert (first.preferred, first.criterion, first.source) == ("x", "Be brief.", "here")
-        assert first.responses[1].severity == 1
-        assert first.constraints[0].kind == "punctuation:no_comma"
+        assert (first.responses[1].severity, first.constraints[0].kind) == (1, "punctuation:no_comma")
         assert (second.prompt, second.responses[0].turns) == (("First?", "Second?"), ("One.", ""))
 
 
@@ -184,8 +183,7 @@ def test_any_text_round_trips_verbatim(tmp_path_factory: pytest.TempPathFactory,
     case = {**NO_LABEL, "prompt": text, "responses": [{"author": "x", "text": text}]}
     path.write_text(json.dumps(case, ensure_ascii=False) + "\n", encoding="utf-8", newline="")
     (read,) = load(str(path)).cases
-    assert read.prompt == (text,)
-    assert read.responses[0].turns == (text,)
+    assert (read.prompt, read.responses[0].turns) == ((text,), (text,))
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))

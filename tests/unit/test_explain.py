@@ -92,11 +92,9 @@ def test_completed_search_needs_neither_data_store_nor_model(run: Run) -> None:
 
 def test_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -> None:
     names = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--protocol", "absolute")
-    result = run("attack", *names, "--measure", "flip_rate", "--limit", "4", "--out", "r")
-    assert result.code == 0
+    assert run("attack", *names, "--measure", "flip_rate", "--limit", "4", "--out", "r").code == 0
     loaded = load(Path("r"))
-    cases = [flip.case for flip in explain_run.find_case_flips(loaded, most_flipped_case(loaded))]
-    assert cases
+    assert [flip.case for flip in explain_run.find_case_flips(loaded, most_flipped_case(loaded))]
 
     def attacks(*more: str) -> list[tuple[str, str]]:
         report = run("explain", "r", most_flipped_case(loaded), "--json", *more)
@@ -120,8 +118,7 @@ def most_flipped_case(loaded: Any) -> str:
 
 def test_gate_run_can_be_explained(run: Run) -> None:
     Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in CASES), encoding="utf-8")
-    gate = run("gate", *HOW, "--data", "d.jsonl", "--max-flip-rate", "0.1", "--out", "r")
-    assert gate.code == 3
+    assert run("gate", *HOW, "--data", "d.jsonl", "--max-flip-rate", "0.1", "--out", "r").code == 3
     assert "edits are enough" in run("explain", "r", "flips").out
 
 
@@ -232,8 +229,7 @@ def test_run_names_its_reference_model(run: Run) -> None:
 
 def test_vanished_flip_is_reported_and_not_explained(run: Run) -> None:
     write_run(run)
-    rewrites = Path("r/rewrites.jsonl")
-    rewrites.write_text("", encoding="utf-8")
+    Path("r/rewrites.jsonl").write_text("", encoding="utf-8")
     report = run("explain", "r", "flips", "--json")
     assert (report.code, report.document["flips"][0]["reason"]) == (3, "no rewrite is on record")
     report = run("explain", "r", "flips")
@@ -273,8 +269,7 @@ def test_long_text_shows_only_the_surroundings_of_edits() -> None:
     sentences = [f"This is sentence number {number} of a text that goes on and on." for number in range(60)]
     before = " ".join(sentences)
     after = before.replace("number 20 of", "number twenty of").replace("number 40 of", "number forty of")
-    edits = find_edits((before, "another turn"), (after, "another turn"))
-    text = render((before, "another turn"), edits)
+    text = render((before, "another turn"), find_edits((before, "another turn"), (after, "another turn")))
     assert text.splitlines() == [
         "turn 1:",
         "… This is sentence number [-20-]{+twenty+} of a text that goes on and on. …",

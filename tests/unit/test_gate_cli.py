@@ -462,8 +462,7 @@ def test_hostile_names_are_escaped_in_terminal_log_and_files(
     assert failures
     assert all("::error::boom" in (one.text or "") for one in failures)
     fits("\n".join(one for one in ran.out.splitlines() if not one.startswith("::")))
-    report = run("report", "r")
-    fits(report.out)
+    fits(run("report", "r").out)
 
 
 def test_error_messages_contain_no_runner_command(run: Run) -> None:

@@ -67,10 +67,7 @@ def test_only_headline_rules_and_real_attacks_are_checked() -> None:
     # The first judgment flips by score only, the second by rating only.
     for message, decision in ((scored((5.1, 5.2), (6, 5)), "fail"), (scored((5.2, 5.1), (5, 6)), "pass")):
         assert gate([replace(one, judgments=(message,)) if one.target else one for one in scores])[0] == decision
-    assert gate(control, attacks=["null"]) == (
-        "inconclusive",
-        "no attack was measured (controls are not checked)",
-    )
+    assert gate(control, attacks=["null"]) == ("inconclusive", "no attack was measured (controls are not checked)")
 
 
 def test_gate_fails_closed() -> None:
@@ -120,8 +117,7 @@ def test_no_flips_with_a_fifth_invalid_do_not_pass() -> None:
 @each("ties, decision", (0, "pass"), (100, "pass"), (160, "pass"), (161, "inconclusive"))
 def test_small_eligible_share_never_passes(ties: int, decision: str) -> None:
     result = decide(run(rows("0" * 40 + "t" * ties)), Limits(0.1))
-    assert result.decision == decision
-    assert result.checks[0].eligible_share == pytest.approx(40 / (40 + ties))
+    assert (result.decision, result.checks[0].eligible_share) == (decision, pytest.approx(40 / (40 + ties)))
     assert result.document()["checks"][0]["eligible_share"] == round(40 / (40 + ties), 4)
     if decision != "pass":
         assert "only 19.9% of the comparisons are eligible" in result.reason
@@ -169,10 +165,7 @@ def test_one_large_prompt_does_not_outweigh_small_ones() -> None:
 @given(st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 0.9))
 def test_lower_threshold_never_turns_a_failure_into_a_pass(k: int, rest: int, threshold: float) -> None:
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
-    strict, lenient = (
-        gate(rate(k, k + rest), threshold=threshold),
-        gate(rate(k, k + rest), threshold=threshold + 0.09),
-    )
+    strict, lenient = (gate(rate(k, k + rest), threshold=one) for one in (threshold, threshold + 0.09))
     assert order[strict[0]] <= order[lenient[0]]
 
 

@@ -27,13 +27,8 @@ def make_outcome(pairs: int, hits: int = 0, misses: int = 0, unread: int = 0, lo
     return PromptOutcome(pairs, low, high, hits + misses, hits, unread + lost)
 
 
-HIT, MISS, UNREAD, LOST, EXCLUDED = (
-    make_outcome(1, 1),
-    make_outcome(1, 0, 1),
-    make_outcome(1, unread=1),
-    make_outcome(1, lost=1),
-    make_outcome(1),
-)
+HIT, MISS, EXCLUDED = make_outcome(1, 1), make_outcome(1, 0, 1), make_outcome(1)
+UNREAD, LOST = make_outcome(1, unread=1), make_outcome(1, lost=1)
 NEITHER = PromptOutcome(1, (0.5,), (0.5,), 1)
 
 
@@ -51,8 +46,7 @@ def play_to_end(test: Hypothesis, prompts: Sequence[PromptOutcome]) -> Monitor:
 
 
 def test_outcomes_after_a_decision_are_ignored() -> None:
-    test = Hypothesis(0.5, 0.05, 0.05, (1,) * 12)
-    monitor = play(test, [HIT] * 8)
+    monitor = play(Hypothesis(0.5, 0.05, 0.05, (1,) * 12), [HIT] * 8)
     assert monitor.decision == "fail"
     before = (monitor.n, monitor.k, monitor.left, monitor.reason, monitor.p_value, list(monitor.lows))
     for prompt in (MISS, UNREAD, LOST, EXCLUDED, MISS):
@@ -197,8 +191,7 @@ def test_prompts_without_pairs_decide_nothing(exact: bool) -> None:
 def test_single_batch_is_decided_at_its_end_in_any_order(some: list[PromptOutcome]) -> None:
     test = Hypothesis(0.55, 0.2, 0.2, (1,) * len(some), exact=False, whole=True)
     forth, back = play_to_end(test, some), play_to_end(test, some[::-1])
-    assert (forth.decision, forth.reason) == (back.decision, "end")
-    assert forth.p_value == pytest.approx(back.p_value)
+    assert (forth.decision, forth.reason, forth.p_value) == (back.decision, "end", pytest.approx(back.p_value))
     assert forth.n == len(some)
     assert_agrees(test, forth)
 
@@ -310,14 +303,13 @@ def test_prompts_of_uneven_size_are_decided(
 @each("threshold", 0.05, 0.1, 0.2, 0.5)
 def test_no_flip_rate_passes_on_fewer_prompts_than_a_count(threshold: float, pairs: int) -> None:
     least = least_n(threshold, 0.95)
-    for prompts in (least - 1, least):
-        monitor = play_to_end(
-            Hypothesis(threshold, 0.05, 0.05, (pairs,) * prompts), [make_outcome(pairs, 0, pairs)] * prompts
-        )
-        assert monitor.decision == "inconclusive" or prompts == least
-    many = play_to_end(
-        Hypothesis(threshold, 0.05, 0.05, (pairs,) * 10 * least), [make_outcome(pairs, 0, pairs)] * 10 * least
-    )
+
+    def play_misses(prompts: int) -> Monitor:
+        test = Hypothesis(threshold, 0.05, 0.05, (pairs,) * prompts)
+        return play_to_end(test, [make_outcome(pairs, 0, pairs)] * prompts)
+
+    assert play_misses(least - 1).decision == "inconclusive"
+    many = play_misses(10 * least)
     assert many.decision == "pass"
     assert many.prompt_count >= least
 
@@ -353,10 +345,8 @@ def test_few_eligible_pairs_delay_a_pass_and_never_a_failure() -> None:
 )
 def test_rise_has_a_threshold_for_either_side(here: int, there: int, of: int, decision: str) -> None:
     """A rise fails above 0 and passes below .05; between them the check continues."""
-    kinds = [PromptOutcome(1, (1.0,), (1.0,), 1, 1, 0, 1, 0)] * here + [
-        PromptOutcome(1, (0.0,), (0.0,), 1, 0, 0, 0, 1)
-    ] * there
-    kinds += [NEITHER] * (of - here - there)
+    up, down = PromptOutcome(1, (1.0,), (1.0,), 1, 1, 0, 1, 0), PromptOutcome(1, (0.0,), (0.0,), 1, 0, 0, 0, 1)
+    kinds = [up] * here + [down] * there + [NEITHER] * (of - here - there)
     some = [kinds[at] for at in np.random.default_rng(3).permutation(of)]
     test = Hypothesis(0.5, 0.05, 0.05, (1,) * of, ceiling=0.525, exact=False)
     assert play_to_end(test, some).decision == decision

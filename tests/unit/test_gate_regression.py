@@ -77,25 +77,17 @@ NOTHING = "no comparison is eligible and valid in both runs"
 )  # fmt: skip
 def test_single_check_decides(before: str, now: str, decision: str, reason: str | None) -> None:
     verdict = compare(before, now)
-    assert (verdict.decision, only_check(verdict).decision, only_check(verdict).reason) == (
-        decision,
-        decision,
-        only_check(verdict).reason,
-    )
-    assert only_check(verdict).reason.startswith(reason or "")
-    assert (verdict.threshold, only_check(verdict).threshold, only_check(verdict).measure) == (
-        None,
-        0.05,
-        "flip_rate_rise",
-    )
+    check = only_check(verdict)
+    assert (verdict.decision, check.decision) == (decision, decision)
+    assert check.reason.startswith(reason or "")
+    assert (verdict.threshold, check.threshold, check.measure) == (None, 0.05, "flip_rate_rise")
 
 
 def test_pairs_are_counted_where_both_runs_have_them() -> None:
     verdict = compare("1100t?0x0", "10110?00x")
     check = only_check(verdict)
     assert (check.n, check.k, check.only_here, check.only_there) == (5, 3, 2, 1)
-    assert (check.value, check.reference) == (3 / 5, 2 / 5)
-    assert (check.invalid, check.excluded) == (1, 1)
+    assert (check.value, check.reference, check.invalid, check.excluded) == (3 / 5, 2 / 5, 1, 1)
     assert verdict.notes[0] == "not compared, as eligible in one run only: pairwise under f (1 before, 2 now)"
     assert check.lower is not None
     assert check.upper is not None
@@ -141,8 +133,7 @@ def test_run_is_never_worse_than_its_copy(pairs: str, prompts: int) -> None:
 def test_additional_flip_never_helps(before: str, data: st.DataObject) -> None:
     now = data.draw(st.text("10", min_size=len(before), max_size=len(before)))
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
-    worse = now.replace("0", "1", 1)
-    assert order[compare(before, worse).decision] <= order[compare(before, now).decision]
+    assert order[compare(before, now.replace("0", "1", 1)).decision] <= order[compare(before, now).decision]
 
 
 def test_fewer_pairs_than_the_limit_never_pass() -> None:
@@ -169,8 +160,7 @@ def test_pairs_of_one_prompt_count_for_less() -> None:
 def test_failures_are_adjusted_for_their_number() -> None:
     # A rise by five of eight is significant for one check, but not for two.
     old = make_run([*rows("0" * 8), *rows("0" * 8, attack="g")], "before")
-    new = make_run([*rows("11111000"), *rows("0" * 8, attack="g")])
-    verdict = decide(old, new, Limits())
+    verdict = decide(old, make_run([*rows("11111000"), *rows("0" * 8, attack="g")]), Limits())
     first, second = verdict.checks
     assert (first.p_value, first.p_adjusted, first.decision) == (1 / 32, 1 / 16, "inconclusive")
     assert "and may be chance among 2 checks" in first.reason

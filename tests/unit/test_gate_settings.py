@@ -74,8 +74,7 @@ def refusal_message(path: Path) -> str:
 
 
 def test_whole_settings_table_is_read(tmp_path: Path) -> None:
-    settings = load_settings(write_file(tmp_path, WHOLE))
-    limits = merge_limits(settings, {})
+    limits = merge_limits(load_settings(write_file(tmp_path, WHOLE)), {})
     assert limits == Limits(0.10, OWN, 0.05, 30, 0.9, True, *REST)
     cases = {
         ("pairwise", "prolixity"): 0.20,
@@ -98,12 +97,9 @@ def test_empty_table_keeps_the_gate_defaults(tmp_path: Path, text: str) -> None:
 
 @each(
     "options, expected",
-    ({}, Limits(0.10, {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}, 0.05, 30, 0.9, True, *REST)),
+    ({}, Limits(0.10, OWN, 0.05, 30, 0.9, True, *REST)),
     ({"max_flip_rate": 0.3}, Limits(0.3, {}, 0.05, 30, 0.9, True, *REST)),
-    (
-        {"min_n": 1, "certify": False, "confidence": 0.95},
-        Limits(0.10, {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}, 0.05, 1, 0.95, False, *REST),
-    ),
+    ({"min_n": 1, "certify": False, "confidence": 0.95}, Limits(0.10, OWN, 0.05, 1, 0.95, False, *REST)),
     ({"max_flip_rate": 0.3, "max_invalid_rate": 1.0}, Limits(0.3, {}, 1.0, 30, 0.9, True, *REST)),
 )
 def test_command_line_wins_over_the_file(tmp_path: Path, options: dict[str, Any], expected: Limits) -> None:

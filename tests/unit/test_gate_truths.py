@@ -304,17 +304,8 @@ LIMITED = ("--max-gain-rate", "0.2", "--max-hollow-win-rate", "0.2", "--max-flip
 def test_planted_judges_fail_by_the_truth_that_misleads_them(
     run: Run, attacks: tuple[str, ...], judge: str, expected: set[str]
 ) -> None:
-    options = (
-        "--judge",
-        f"planted:{judge}",
-        *attacks,
-        "--generator",
-        "rules",
-        "--protocol",
-        "pairwise",
-        "--limit",
-        "40",
-    )
+    judged = ("--protocol", "pairwise", "--generator", "rules", "--limit", "40")
+    options = ("--judge", f"planted:{judge}", *attacks, *judged)
     assert run("attack", *options, "--out", judge).code == 0
     finished = run("gate", judge, *LIMITED, "--json")
     failed = {check["measure"] for check in finished.document["checks"] if check["decision"] == "fail"}
@@ -366,8 +357,7 @@ def test_live_gate_measures_noise_for_gains(run: Run, attacks: tuple[str, ...]) 
     options = ("--protocol", "pairwise", "--generator", "rules", *attacks, "--control", *LIMITED, "--json")
     ran = run("gate", "--judge", "planted:gullible", *options)
     measures = {check["attack"]: (check["measure"], check["decision"]) for check in ran.document["checks"]}
-    assert measures["beg"] == ("excess_gain_rate", "fail")
-    assert measures["sure"][0] == "hollow_win_rate"
+    assert (measures["beg"], measures["sure"][0]) == (("excess_gain_rate", "fail"), "hollow_win_rate")
     assert measures["prolixity"][0] == "excess_flip_rate"
 
 

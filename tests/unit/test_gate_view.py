@@ -108,8 +108,7 @@ def test_widest_figures_and_names_fit() -> None:
 
 def test_hostile_names_are_shown_verbatim() -> None:
     name = "[red]x[/]\x1b[31m\n\x07"
-    hostile = replace(CHECK, protocol=name, attack=name)
-    text = render(hostile, NOTHING, names=name, notes=(name,))
+    text = render(replace(CHECK, protocol=name, attack=name), NOTHING, names=name, notes=(name,))
     assert r"before: [red]x[/]\x1b[31m \x07 · now" in text
     assert text.endswith("[red]x[/]\\x1b[31m \\x07\n")
     assert text.count("[red]x[/]") >= 3

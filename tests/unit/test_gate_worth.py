@@ -101,8 +101,7 @@ def test_failure_allows_for_the_number_of_checks() -> None:
 def test_confidence_sets_the_bounds() -> None:
     bounds = [gate(USUAL, max_shift=0.5, confidence=sure).checks[0] for sure in (0.5, 0.9, 0.95, 0.999)]
     widths = [check.upper - check.lower for check in bounds if check.upper is not None and check.lower is not None]
-    assert widths == sorted(widths)
-    assert widths[0] == pytest.approx(0)
+    assert (widths, widths[0]) == (sorted(widths), pytest.approx(0))
 
 
 def test_unreadable_and_few_verdicts_do_not_pass() -> None:

@@ -262,8 +262,7 @@ def test_large_run_shows_a_sample_and_says_so(run: Run, monkeypatch: pytest.Monk
     assert f"Shown: {len(part['verdicts'])}, half of them the clearest" in part["about"]
     ids = [one["id"] for one in whole["verdicts"]]
     chosen = [one["id"] for one in part["verdicts"]]
-    assert chosen[: most // 2] == ids[: most // 2]
-    assert chosen == [one for one in ids if one in {*chosen}]
+    assert (chosen[: most // 2], chosen) == (ids[: most // 2], [one for one in ids if one in {*chosen}])
     monkeypatch.setattr(browser, "LARGEST", 9000)
     assert run("report", "r", "--html", "q.html").code == 0
     small = read_data("q.html")

@@ -170,8 +170,7 @@ def test_verifier_judges_both_answers() -> None:
             return Reply(text=next(verdicts))
         return Reply(text=GOOD)
 
-    plan = make_pair(CASE, ASKING, "writer", 5, Verifier("v", verify))
-    result, rounds = drive(plan, answer)
+    result, rounds = drive(make_pair(CASE, ASKING, "writer", 5, Verifier("v", verify)), answer)
     assert result.case is not None
     # Both answers are verified together; the second one of the first attempt is rejected, and both are repeated.
     assert [len(requests) for requests in rounds] == [1, 2, 1, 2]
@@ -188,8 +187,7 @@ def test_greedy_generation_allows_no_retries() -> None:
 
 def test_yield_counts_prompts() -> None:
     two = replace(CASE, prompt=("a", "b"), responses=(Response("x", ("c", "d")),))
-    several = [make(GOOD)[0], make("x", GOOD)[0], make("x")[0], make(GOOD, case=two)[0]]
-    counted = yield_document(several)
+    counted = yield_document([make(GOOD)[0], make("x", GOOD)[0], make("x")[0], make(GOOD, case=two)[0]])
     assert counted == {
         "asked": 4,
         "made": 2,

@@ -76,9 +76,7 @@ def test_every_rewrite_has_its_lineage(tmp_path: Path) -> None:
     lineages = [(one.id, lineage) for one in cases for lineage in one.lineages]
     assert Counter((name, one.response) for name, one in lineages) == Counter((r.case, r.response) for r in rewrites)
     for _, lineage in lineages:
-        assert lineage.generator == "w"
-        assert dict(lineage.model)["model"] == "w"
-        assert len(lineage.prompt) == 64
+        assert (lineage.generator, dict(lineage.model)["model"], len(lineage.prompt)) == ("w", "w", 64)
         verified = {"verifier": "v", "verifier_prompt": verifier_module.PROMPT.checksum}
         assert dict(lineage.parameters) == {**ASKING.parameters, "seed": 0, **verified}
         assert "attempts" in dict(lineage.evidence)
@@ -109,8 +107,7 @@ def test_old_rewrites_of_the_same_attack_are_replaced() -> None:
     other = Response("x", ("d",), "g")
     one = replace(case(responses=[x, old, other]), lineages=(Lineage(old, "w"), Lineage(other, "w")))
     changed = rewrites_module.add_rewrites(one, [Lineage(new, "v")])
-    assert changed.responses == (x, other, new)
-    assert changed.lineages == (Lineage(other, "w"), Lineage(new, "v"))
+    assert (changed.responses, changed.lineages) == ((x, other, new), (Lineage(other, "w"), Lineage(new, "v")))
 
 
 VALUES = st.one_of(st.integers(-9, 9), st.floats(-1, 1), st.text("ab[] é", max_size=6))

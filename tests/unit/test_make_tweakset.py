@@ -123,24 +123,15 @@ def test_compliant_answer_is_accepted_at_once(seed: int) -> None:
     case = result.case
     assert case is not None
     assert result.reasons == ()
-    assert (case.id, case.prompt, case.preferred, case.source) == (
-        "tweak-7",
-        ("Why is rain wet?",),
-        "writer",
-        "make-tweakset",
-    )
+    origin = (case.id, case.prompt, case.preferred, case.source)
+    assert origin == ("tweak-7", ("Why is rain wet?",), "writer", "make-tweakset")
     assert len(case.constraints) == 3
     assert NO_COMMA in case.constraints
     assert not any(has_conflict(a, b) for a, b in combinations(case.constraints, 2))
     assert list_requirements(request) == [describe(c) for c in case.constraints]
     assert (request.to, request.seed, request.sample) == ("generator", seed, 0)
     assert "rejected" not in request.messages[1].content
-    assert [(r.author, r.severity) for r in case.responses] == [
-        ("writer", None),
-        ("low-1", 1),
-        ("low-2", 2),
-        ("low-3", 3),
-    ]
+    assert [(r.author, r.severity) for r in case.responses] == [("writer", None), *((f"low-{s}", s) for s in (1, 2, 3))]
     evidence = dict(result.evidence)
     assert (evidence["attempts"], evidence["kept"]) == (1, NO_COMMA.kind)
     assert len(str(evidence["added"]).split(", ")) == 2
@@ -448,8 +439,7 @@ def test_most_real_prompts_can_be_used() -> None:
     chosen = [choose_constraints(q, p.constraints, 3, random.Random(i)) for i, (q, p) in enumerate(REAL)]
     usable = [one for one in chosen if one is not None]
     assert len(usable) >= 300  # of 541: the others cannot be split
-    added = Counter(c.kind for one in usable for c in one.added)
-    assert set(added) == {c.kind for c, _ in MENU}
+    assert set(Counter(c.kind for one in usable for c in one.added)) == {c.kind for c, _ in MENU}
     counts = Counter[int]()
     for one in usable[:40]:
         good = obey(one.ordered)

@@ -69,8 +69,7 @@ def test_difference_from_published_figures_is_reported(run: Any, name: str, valu
     judge = write_altered_run(json.dumps({**RIGHT, name: value}))
     (message,) = run("meta", "--judge", judge, "--json").document["judges"]
     differ = message["replayed"][0]["not_reproduced"]["stored"]
-    assert differ.keys() == {name}
-    assert (differ[name]["published"], type(differ[name]["ours"])) == (value, str)
+    assert (differ.keys(), differ[name]["published"], type(differ[name]["ours"])) == ({name}, value, str)
     text = run("meta", "--judge", judge)
     assert f"Reference on Colours, by stored: {name} is {differ[name]['ours']}, published as" in text.words
     fits(text.out)
@@ -240,8 +239,7 @@ def test_judgebench_accuracy_takes_the_majority_of_two_games(
     run: Any, decisions: tuple[str | None, str | None], right: int
 ) -> None:
     name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
-    first = (REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()[0]
-    row = json.loads(first)
+    row = json.loads((REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()[0])
     for game, decision in zip(row["judgments"], decisions, strict=True):
         game["decision"] = decision
     Path(name).write_text(json.dumps(row) + "\n", encoding="utf-8")
@@ -412,8 +410,7 @@ def test_column_title_is_no_markup(name: str) -> None:
     text = render(source("j", *places), source("k", *places, shift=1), base=name)
     # The name wraps at eight characters above the accuracies and stays whole above the judges.
     for title in ("over both orders", "Judges, most accurate first"):
-        header = "".join(text[text.index(title) :].splitlines()[1:4])
-        assert name[:8] in header
+        assert name[:8] in "".join(text[text.index(title) :].splitlines()[1:4])
 
 
 def test_limit_applies_to_each_data_set(run: Any) -> None:
@@ -623,8 +620,7 @@ def test_wide_characters_leave_room_for_the_totals() -> None:
 
 @each("words, lines", (3, 3), (4, 4), (5, 4), (40, 4))
 def test_column_title_has_at_most_four_lines(words: int, lines: int) -> None:
-    name = " ".join(f"title-{i:02}" for i in range(words))
-    text = render(source("j", ("base", name, ""), ("base", "e", "")))
+    text = render(source("j", ("base", " ".join(f"title-{i:02}" for i in range(words)), ""), ("base", "e", "")))
     header = text[text.index("over both orders") :].splitlines()[1 : lines + 2]
     message = [next((word for word in line.split() if word.startswith(("title", "…"))), "") for line in header]
     titles = [f"title-{i:02}" for i in range(words)]

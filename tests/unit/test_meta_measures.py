@@ -530,8 +530,7 @@ def test_valid_verdicts_differ_by_the_difference_in_accuracy(
 
 def test_unlabelled_rows_enter_no_difference_and_no_accuracy() -> None:
     row = make_row("c", "ab", [A, B], None)
-    judged = [JudgeRows("j", name, (), {"": (replace(row, protocol=name),)}) for name in ("one", "two")]
-    results = check(judged)
+    results = check([JudgeRows("j", name, (), {"": (replace(row, protocol=name),)}) for name in ("one", "two")])
     assert [(f.n, f.excluded) for f in results if f.against is not None] == [(0, 0)]
     assert {(f.n, f.excluded) for f in results if f.measure == "accuracy" and f.against is None} == {(0, 1)}
     kappas = [f for f in results if f.measure == "kappa"]
@@ -566,8 +565,7 @@ def test_unparsed_verdict_is_a_category_of_kappa() -> None:
     rows = [make_row("c1", "a", [A], "a"), make_row("c2", "a", [NONE], "a"), make_row("c3", "a", [B], "b")]
     results = {f.order: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.measure == "kappa"}
     # Observed 2/3; chance (1 * 2 + 1 * 1) / 9.
-    assert results.keys() == {"given"}
-    assert results["given"].value == pytest.approx((2 / 3 - 1 / 3) / (1 - 1 / 3))
+    assert (results.keys(), results["given"].value) == ({"given"}, pytest.approx((2 / 3 - 1 / 3) / (1 - 1 / 3)))
     assert (results["given"].n, results["given"].invalid) == (3, 1)
 
 

@@ -75,8 +75,7 @@ def test_only_the_necessary_words_remain(first: bool) -> None:
     assert [(edit.old, edit.new) for edit in result.edits] == [("", " definitely"), ("think", "know")]
     assert (result.before, result.after) == ((0.0, 1.0), (1.0, 0.0))
     assert (result.case, result.protocol, result.rule, result.attack) == (CASE, "pairwise", None, "f")
-    assert (result.rewritten, result.severity, result.other) == ("y", None, "x")
-    assert result.original == LOSER.turns
+    assert (result.rewritten, result.severity, result.other, result.original) == ("y", None, "x", LOSER.turns)
     assert result.of == len(find_edits(LOSER.turns, REWRITE.turns))
     assert result.minimal
     # Both orders of each text; the original and the whole rewrite come first, in one round.

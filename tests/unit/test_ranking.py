@@ -115,8 +115,7 @@ def test_shared_call_counts_once() -> None:
         for i, one in enumerate([*flip_rows("p", "x."), row("c", [A, A], protocol="p", design="fixed", attack="f")])
     ]
     ranks = rank(rows, flip_rows("q", "."))["p"]
-    assert ranks.comparisons == 5
-    assert ranks.calls == pytest.approx(6 / 5)
+    assert (ranks.comparisons, ranks.calls) == (5, pytest.approx(6 / 5))
     assert ranks.tokens == pytest.approx((120 + 5 * 31) / 5)
     assert ranks.answer_tokens == pytest.approx((20 + 5 * 1) / 5)
     assert (ranks.cost, ranks.cost_unit) == (ranks.tokens, "tokens")
@@ -138,10 +137,8 @@ def test_protocols_are_compared_with_mcnemar_and_holm() -> None:
     adjusted = intervals.holm([*p_values, *others])
     for (name, (up, down, n)), p, holm in zip(mcnemar.items(), p_values, adjusted, strict=False):
         standing = ranks[name]
-        assert standing.shared == n
-        assert standing.difference == pytest.approx((up - down) / n)
-        assert standing.p_value == pytest.approx(p)
-        assert standing.p_adjusted == pytest.approx(holm)
+        assert (standing.shared, standing.difference) == (n, pytest.approx((up - down) / n))
+        assert (standing.p_value, standing.p_adjusted) == (pytest.approx(p), pytest.approx(holm))
     # Only robust and fragile differ more.
     assert ranks["robust"].p_adjusted == pytest.approx(5 * 2 * 0.5**12)
     assert {name: standing.against_base for name, standing in ranks.items()} == {
@@ -163,8 +160,7 @@ def test_units_of_one_prompt_count_as_one_prompt() -> None:
     twice = [*flip_rows(BASE, "xxxxxx"), *flip_rows("p", "......")]
     twice += [replace(one, attack="g") for one in twice if one.target]
     ranks = rank(twice, attacks=("f", "g"))["p"]
-    assert ranks.shared == 12
-    assert ranks.p_value == pytest.approx(intervals.mcnemar(0, 6))
+    assert (ranks.shared, ranks.p_value) == (12, pytest.approx(intervals.mcnemar(0, 6)))
 
 
 def test_nothing_is_compared_without_the_base() -> None:
@@ -359,8 +355,7 @@ def test_plot_fits_eighty_columns_and_draws_every_mark_once(many: int, name: str
     assert all(cell_len(one.rstrip()) <= 80 for one in text.splitlines())
     assert "…" not in text
     inside = "".join(plot_lines(text))
-    drawn = sorted(mark.upper() for mark in inside if mark not in " ·")
-    assert drawn == sorted(MARKS[:many])
+    assert sorted(mark.upper() for mark in inside if mark not in " ·") == sorted(MARKS[:many])
     assert sum(mark.isupper() for mark in inside) == sum(i % 5 == 0 for i in range(min(many - 1, 26)))
     assert ("side by side" in text) == (many > 2)
     assert ("not drawn: 4 protocols, not ranked or after the first 36" in text) == (many == 40)
@@ -396,8 +391,7 @@ def test_front_mark_keeps_its_place_when_marks_overlap() -> None:
 
 
 def test_calls_are_the_cost_without_tokens() -> None:
-    ranks = rank(flip_rows("p", "..x"), flip_rows("q", "xxx"))
-    text = render(list(ranks.values()))
+    text = render(list(rank(flip_rows("p", "..x"), flip_rows("q", "xxx")).values()))
     assert "calls for a comparison (log scale)" in text
     assert "        1.0\n" in text  # one end where there is no range
 

@@ -314,8 +314,7 @@ def test_better_response_is_not_always_first(tmp_path: Path) -> None:
     dataset = load(path, seed=3).cases
     assert dataset == load(path, seed=3).cases
     assert dataset != load(path, seed=4).cases
-    first = Counter(case.preferred for case in dataset)
-    assert 160 < first["response_1"] < 240
+    assert 160 < Counter(case.preferred for case in dataset)["response_1"] < 240
     for case in dataset:
         assert [response.author for response in case.responses] == ["response_1", "response_2"]
         (better,) = (response.text for response in case.responses if response.author == case.preferred)
@@ -346,8 +345,7 @@ def test_answers_to_other_questions_are_skipped_and_counted(bench: Path) -> None
     questions = (bench / "question.jsonl").read_text().splitlines(keepends=True)
     (bench / "question.jsonl").write_text("".join(questions[1:]))
     dataset = load(str(bench))
-    assert dataset.cases == whole.cases[1:]
-    assert dataset.size == whole.size - 1
+    assert (dataset.cases, dataset.size) == (whole.cases[1:], whole.size - 1)
     assert dataset.left_out["an answer matches no question"] > 0
 
 
@@ -418,5 +416,4 @@ def test_outputs_of_several_models_are_joined_by_prompt(tmp_path: Path) -> None:
     twice = write(tmp_path / "twice.json", [*rows, rows[0], {**rows[1], "output": "Beech"}], lines=False)
     dataset = load(twice, [third])
     assert [case.prompt[0] for case in dataset.cases] == ["How do I boil an egg?", "Name a nut."]
-    assert dataset.left_out == {"the instruction is there twice": 1}
-    assert dataset.size == 3
+    assert (dataset.left_out, dataset.size) == ({"the instruction is there twice": 1}, 3)

@@ -138,8 +138,7 @@ def test_search_skips_run_folders_that_cannot_be_replayed(tmp_path: Path) -> Non
 
 def test_damaged_judgment_file_is_not_skipped(tmp_path: Path) -> None:
     run(tmp_path / "a", [row("c1", [verdict("a")])])
-    text = (DATA / FASTCHAT).read_text(encoding="utf-8")
-    (tmp_path / "z.jsonl").write_text(text + "{\n", encoding="utf-8")
+    (tmp_path / "z.jsonl").write_text((DATA / FASTCHAT).read_text(encoding="utf-8") + "{\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"z\.jsonl:5"):
         replay.load(str(tmp_path))
 
@@ -187,20 +186,18 @@ def test_llmbar_run_with_a_long_first_row_is_recognised(tmp_path: Path) -> None:
 
 
 def test_other_files_are_no_judgments(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nowhere: no such file or folder"):
-        replay.load("nowhere")
-    (tmp_path / "empty").touch()
-    with pytest.raises(DataError, match="empty: is empty"):
-        replay.load(str(tmp_path / "empty"))
-    (tmp_path / "text").write_text("Hello.", encoding="utf-8")
-    with pytest.raises(DataError, match="text: in no format that can be replayed"):
-        replay.load(str(tmp_path / "text"))
-    (tmp_path / "cut.jsonl").write_text('\n{"question_id": 1, "win', encoding="utf-8")
-    with pytest.raises(DataError, match=r"cut.jsonl:2: does not begin with a JSON object on one line"):
-        replay.load(str(tmp_path / "cut.jsonl"))
     os.mkfifo(tmp_path / "pipe.jsonl")
-    with pytest.raises(DataError, match=r"pipe\.jsonl: is not a regular file"):
-        replay.load(str(tmp_path / "pipe.jsonl"))
+    for name, text, message in (
+        ("nowhere", None, "nowhere: no such file or folder"),
+        ("empty", "", "empty: is empty"),
+        ("text", "Hello.", "text: in no format that can be replayed"),
+        ("cut.jsonl", '\n{"question_id": 1, "win', r"cut.jsonl:2: does not begin with a JSON object on one line"),
+        ("pipe.jsonl", None, r"pipe\.jsonl: is not a regular file"),
+    ):
+        if text is not None:
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        with pytest.raises(DataError, match=message):
+            replay.load(str(tmp_path / name))
 
 
 FASTCHAT = "fastchat/colours/model_judgment/gpt-x_pair.jsonl"
@@ -307,17 +304,8 @@ def test_slot_letters_map_back_as_in_a_naive_reader(
     rows, expected = [], []
     for number, (turned, ab, ba) in enumerate(judged):
         first, second = ("y", "x") if turned else ("x", "y")
-        rows.append(
-            {
-                "question_id": number,
-                "model_a": first,
-                "model_b": second,
-                "winner_ab": ab,
-                "winner_ba": ba,
-                "judgment_ab": answer(ab),
-                "judgment_ba": answer(ba),
-            }
-        )
+        row = {"question_id": number, "model_a": first, "model_b": second, "winner_ab": ab, "winner_ba": ba}
+        rows.append({**row, "judgment_ab": answer(ab), "judgment_ba": answer(ba)})
         names = [
             {"A": first, "B": second, "tie": "tie"}.get(ab or ""),
             {"A": second, "B": first, "tie": "tie"}.get(ba or ""),

@@ -33,8 +33,8 @@ def row(name: str, a: str = "output_1", b: str = "output_2", label: Outcome | No
 
 
 def only_row(run: PublishedRun) -> Row:
-    ((found_row,),) = run.rows.values()
-    return found_row
+    ((row,),) = run.rows.values()
+    return row
 
 
 COLOURS = case("item-0001", "Name a colour.", ("output_1", "Red."), ("output_2", "A dog."), None)
@@ -53,19 +53,14 @@ NAMED = "texts-4e37daefbf7dd15f"
 )
 def test_texts_identify_a_label_in_either_order(labelled_case: Case, label: str | None) -> None:
     joined_run = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": [labelled_case]})
-    assert only_row(joined_run).label == label
-    assert (only_row(joined_run).data, only_row(joined_run).subset, only_row(joined_run).cluster) == (
-        "set",
-        "people",
-        labelled_case.cluster,
-    )
+    joined = only_row(joined_run)
+    assert (joined.label, joined.data, joined.subset, joined.cluster) == (label, "set", "people", labelled_case.cluster)
     # The case has the name of the data set and the order of the row, so the judgments are unchanged.
-    assert only_row(joined_run).case == "q"
+    assert joined.case == "q"
     authors = {response.text: response.author for response in labelled_case.responses}
-    assert (only_row(joined_run).a, only_row(joined_run).b) == (Side(authors["Red."]), Side(authors["A dog."]))
-    assert only_row(joined_run).judgments == row("item-0001").judgments
-    assert joined_run.cases == {"q": labelled_case}
-    assert joined_run.notes == ("a note",)
+    assert (joined.a, joined.b) == (Side(authors["Red."]), Side(authors["A dog."]))
+    assert joined.judgments == row("item-0001").judgments
+    assert (joined_run.cases, joined_run.notes) == ({"q": labelled_case}, ("a note",))
 
 
 @each(

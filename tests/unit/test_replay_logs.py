@@ -101,11 +101,8 @@ def test_rows_are_responses_against_the_pass_mark(path: Path) -> None:
         assert run.sha256 == open_table(path).checksum()
         for row in run.rows["stored"]:
             assert (row.design, row.attack, row.b, row.label, row.shown) == ("pass", "none", Side(PASS_MARK), None, ())
-            assert (row.judge, row.protocol, row.data) == (
-                run.judge,
-                run.protocol,
-                "seas" if path == INSPECT else path.name,
-            )
+            data = "seas" if path == INSPECT else path.name
+            assert (row.judge, row.protocol, row.data) == (run.judge, run.protocol, data)
             assert len(row.judgments) == (row.excluded is None)
             for judgment in row.judgments:
                 assert (judgment.failure is None) == (judgment.preferred in ("a", "b"))
@@ -164,8 +161,7 @@ def test_values_are_read_as_inspect_ai_reads_them(tmp_path: Path) -> None:
 
 @given(st.lists(st.sampled_from(["C", "P", "I", "N", 0, 1, 0.25, True, "x", None]), min_size=1, max_size=8))
 def test_every_sample_is_a_row(tmp_path_factory: pytest.TempPathFactory, values: list[Any]) -> None:
-    path = write_log(tmp_path_factory.mktemp("log") / "l.json", "C", *values)
-    (run,) = replay.load(str(path))
+    (run,) = replay.load(str(write_log(tmp_path_factory.mktemp("log") / "l.json", "C", *values)))
     numbers = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
     expected: list[Any] = [numbers.get(value, value) if isinstance(value, str) else value for value in ["C", *values]]
     judgments = [row.judgments[0] for row in run.rows["stored"]]
@@ -287,8 +283,7 @@ def test_labels_are_attached_by_texts_or_by_id_and_answer(tmp_path: Path, case: 
     assert (first.label, second.label) == (label, None)
     is_known = case.passed is None or label is not None
     assert (first.case, first.data) == (case.id, "people.csv") if is_known else first.case.startswith("texts-")
-    assert first.b == Side(PASS_MARK)
-    assert first.judgments == run.rows["stored"][0].judgments
+    assert (first.b, first.judgments) == (Side(PASS_MARK), run.rows["stored"][0].judgments)
     assert joined.notes[1:] == (f"{'1 row is' if is_known else '2 rows are'} in none of the data sets",)
 
 

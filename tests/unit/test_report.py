@@ -58,8 +58,7 @@ def render(rows: list[Row], attacks: list[str], width: int = 80, verbose: bool =
 
 
 def test_names_with_markup_and_escapes_are_shown_verbatim() -> None:
-    rows = [row("c", [A, A]), row("c", [B, B], attack="[red]f[/red]", target="b")]
-    text = render(rows, ["[red]f[/red]"])
+    text = render([row("c", [A, A]), row("c", [B, B], attack="[red]f[/red]", target="b")], ["[red]f[/red]"])
     assert r"judge [bold red]:m:[/] \x1b[31mred · data d\x07.jsonl, 3 cases of 9, seed 0" in text
     assert "[red]f[/red]" in text
     assert "\x1b" not in text
@@ -167,8 +166,7 @@ def flips(attack: str, outcomes: str, protocol: str = "pairwise") -> list[Row]:
         ([], [], "pairwise: nothing to sum up."),
 )  # fmt: skip
 def test_report_begins_with_sentences_that_state_the_result(rows: list[Row], attacks: list[str], sentence: str) -> None:
-    text = render(rows, attacks, verbose=False)
-    sentences, _, tables = text.partition("\n\nFlip rate")
+    sentences, _, tables = render(rows, attacks, verbose=False).partition("\n\nFlip rate")
     assert sentence.removeprefix("pairwise: ").lower() in " ".join(sentences.split()).lower()
     assert "0/0" not in tables
 

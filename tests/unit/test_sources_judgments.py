@@ -82,8 +82,7 @@ def test_agreement_of_both_orders_wins(row: dict[str, Any], expected: int | None
     (source,) = read(write_rows(tmp_path / "v.jsonl", [row, other]))
     matches = source.matches
     assert matches.outcome.tolist() == ([2] if expected is None else [expected, 2])
-    assert matches.invalid == (expected is None)
-    assert matches.models == ("x", "y")
+    assert (matches.invalid, matches.models) == (expected is None, ("x", "y"))
 
 
 def test_both_turns_are_one_prompt_and_a_pair_counts_once(tmp_path: Path) -> None:

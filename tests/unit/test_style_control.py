@@ -89,8 +89,7 @@ one = st.tuples(
 
 @st.composite
 def match_tables(draw_: st.DrawFn) -> Matches:
-    rows = draw_(st.lists(one, min_size=1, max_size=20))
-    pairs, outcomes, prompts, lengths = zip(*rows, strict=True)
+    pairs, outcomes, prompts, lengths = zip(*draw_(st.lists(one, min_size=1, max_size=20)), strict=True)
     return encode([p[0] for p in pairs], [p[1] for p in pairs], outcomes, prompts, lengths)
 
 

@@ -266,8 +266,7 @@ def test_label_names_a_response(
 def test_label_of_one_response_is_pass_or_fail(
     labels: Sequence[object], mapping: dict[str, str], expected: list[bool | None]
 ) -> None:
-    rows = [{"prompt": "q", "response": "x", "label": label} for label in labels]
-    loaded = load(rows, roles=mapping)
+    loaded = load([{"prompt": "q", "response": "x", "label": label} for label in labels], roles=mapping)
     assert [case.passed for case in loaded.cases] == expected
     assert ("label from" in loaded.columns) == any(value is not None for value in expected)
 
@@ -312,8 +311,7 @@ def test_models_become_authors_and_labels() -> None:
 
 def test_better_response_is_not_always_first() -> None:
     cases = load([{"prompt": f"q{n}", "chosen": "x", "rejected": "y"} for n in range(40)]).cases
-    first = sum(case.responses[0].text == "x" for case in cases)
-    assert 10 <= first <= 30
+    assert 10 <= sum(case.responses[0].text == "x" for case in cases) <= 30
     assert all(response.text == "x" for c in cases for response in c.responses if response.author == c.preferred)
 
 
@@ -414,8 +412,7 @@ def test_large_set_is_sampled_in_order(tmp_path: Path, monkeypatch: pytest.Monke
     write_csv(["prompt", "response", "id"], [(f"q{n}", "x", f"n{n:03d}") for n in range(300)])(path)
     sample = load(str(path), limit=5)
     ids = [case.id for case in sample.cases]
-    assert len(ids) == 20
-    assert ids == sorted(ids)
+    assert (len(ids), ids) == (20, sorted(ids))
     assert (sample.size, sum(sample.left_out.values())) == (300, 280)
     assert load(str(path), limit=5).cases == sample.cases
     assert load(str(path), limit=5, seed=1).cases != sample.cases

@@ -13,28 +13,14 @@ from distract.leaderboards.shuffles import Orders
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from loops import each
-from rating_matches import NAMES, Match, played_matches, table
+from rating_matches import NAMES, Match, played_matches, simulate_matches, table
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
-from distract.core.errors import UsageError
 from distract.stats import ratings
 from distract.stats.ratings.draws import Draws, draw
 
 ours = importlib.import_module("distract.leaderboards.trueskill")
-
-
-def simulate_matches(models: int, matches: int, seed: int = 0) -> list[Match]:
-    """Matches between models of known strength, a tenth of them ties."""
-    random = np.random.default_rng(seed)
-    strength = random.normal(0, 1, models)
-    a = random.integers(models, size=matches)
-    b = (a + random.integers(1, models, size=matches)) % models
-    gap, tied = strength[a] - strength[b] + random.logistic(size=matches), random.random(matches) < 0.1
-    return [
-        (f"m{x:02}", f"m{y:02}", "tie" if tie else "a" if won > 0 else "b")
-        for x, y, tie, won in zip(a, b, tied, gap, strict=True)
-    ]
 
 
 def density(x: float) -> float:
@@ -235,26 +221,6 @@ def test_draws_with_and_without_a_table_spread_alike() -> None:
     matches = table(simulate_matches(4, 300))
     one = ours.redraw(matches, draw(1, 400, 300)).std(axis=0)
     assert ours.redraw(matches, draw(1, 400, 300, table=False)).std(axis=0) == pytest.approx(one, rel=0.2)
-
-
-@each(
-    "parameters, message",
-    ({"mu": math.nan}, "mu: expected a number, found nan"),
-    ({"sigma": 0.0}, "sigma: expected a number above 0, found 0.0"),
-    ({"beta": -1.0}, "beta: expected a number above 0, found -1.0"),
-    ({"tau": -0.1}, "tau: expected a number, 0 or more, found -0.1"),
-    ({"draw_probability": 1.0}, "draw_probability: expected a number from 0 to below 1, found 1.0"),
-    ({"draw_probability": -0.1}, "draw_probability: expected a number from 0 to below 1, found -0.1"),
-    ({"shuffles": 0}, "shuffles: expected a whole number, 1 to 10,000, found 0"),
-    ({"order": "best"}, "order: expected shuffled or file, found 'best'"),
-)
-def test_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
-    matches = table([("x", "y", "a")])
-    with pytest.raises(UsageError) as error:
-        ours.rate(matches, **parameters)
-    assert str(error.value) == message
-    with pytest.raises(UsageError):
-        ours.redraw(matches, draw(0, 2, 1), **parameters)
 
 
 def test_trueskill_is_discovered_and_records_its_parameters() -> None:

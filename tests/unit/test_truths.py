@@ -115,8 +115,7 @@ def attacked_rows(draw: st.DrawFn) -> list[Row]:
     rows = []
     for number in range(draw(st.integers(0, 8))):
         label: Outcome | None = draw(st.sampled_from([None, "a", "b", "tie"]))
-        before = draw(outcomes)
-        rows.append(row(f"c{number}", [before], label=label))
+        rows.append(row(f"c{number}", [draw(outcomes)], label=label))
         for attack in ATTACKS:
             for target in draw(st.sets(st.sampled_from("ab"))):
                 excluded = draw(st.sampled_from([None, None, "rewrite rejected"]))

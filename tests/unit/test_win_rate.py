@@ -57,8 +57,7 @@ def simulate_matches(matches: int, prompts: int, seed: int = 0) -> list[Match]:
 @given(PLAYED)
 def test_win_rate_is_the_share_of_points_with_prompt_covariance(played: list[Match]) -> None:
     ratings, share = win_rate.rate(table(played)), rate_naively(played)
-    assert ratings.models == tuple(share)
-    assert ratings.rating == pytest.approx(list(share.values()), abs=1e-12)
+    assert (ratings.models, ratings.rating) == (tuple(share), pytest.approx(list(share.values()), abs=1e-12))
     influence: dict[str, np.ndarray] = defaultdict(lambda: np.zeros(len(share)))
     often = {name: sum(name in match[:2] for match in played) for name in share}
     for a, b, outcome, prompt in played:
