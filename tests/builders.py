@@ -171,3 +171,18 @@ def finish(job: Job[R], store: Path, tally: Tally | None = None) -> FinishedRun[
     """Execute a job with the replies of a store."""
     with open_stores(job.models, store) as models:
         return run_job(job, models, tally or Tally())
+
+
+def damage_file(path: Path, damage: str) -> None:
+    """Empty a file, cut it in half, drop its first line, append to it, or remove it."""
+    text = path.read_text(encoding="utf-8")
+    if damage == "gone":
+        path.unlink()
+        return
+    damaged = {
+        "emptied": "",
+        "cut": text[: len(text) // 2],
+        "line dropped": text.partition("\n")[2],
+        "longer": f"{text}{{}}\n",
+    }
+    path.write_text(damaged[damage], encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -41,6 +42,10 @@ class CommandResult:
         return " ".join(self.out.split())
 
 
+Run = Callable[..., CommandResult]
+"""Runs a command line."""
+
+
 def tables(out: str) -> list[tuple[list[str], str]]:
     """The headings of each printed table, and the text below it until an empty line."""
     lines = [one.strip() for one in out.splitlines()]
@@ -58,3 +63,10 @@ def fits(out: str) -> None:
     assert [one for one in out.splitlines() if len(one.rstrip()) > 80] == []
     assert "\x1b" not in out
     assert "\x07" not in out
+
+
+def check_refusal(result: CommandResult, *messages: str) -> None:
+    """Check for wrong input: exit code 2, nothing on standard output, and one line that holds every message."""
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), result
+    for message in messages:
+        assert message in result.err

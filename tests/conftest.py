@@ -26,8 +26,8 @@ from distract.models.transformers import embedded
 from distract.models.transformers.backend import Transformers, embedded_judge
 from distract.models.vllm.backend import Vllm
 
-# Inner runs of pytest for the plugin, and the guards of each folder of tests.
-pytest_plugins = ["pytester", "guards"]
+# Inner runs of pytest for the plugin, the guards of each folder of tests, and stand-ins for models.
+pytest_plugins = ["pytester", "guards", "fakes"]
 
 # The number of examples per property: few locally, more in CI, which draws the same ones for the same commit.
 # No example is timed: on a busy machine one takes longer than the 200 ms that hypothesis gives it.
@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 SET = ("CI", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "PY_COLORS", "TERM")
-SET_FOR = ("CLICOLOR", "DISTRACT_A", "GITHUB_", "HF_", "OPENAI_", "TRANSFORMERS_", "TTY_")
+SET_FOR = ("CLICOLOR", "DISTRACT_A", "DISTRACT_CATALOGUE", "GITHUB_", "HF_", "OPENAI_", "TRANSFORMERS_", "TTY_")
 """Variables, and prefixes of variables, that change the output, the server, or the requests."""
 
 

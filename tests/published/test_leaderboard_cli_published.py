@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_leaderboard_cli import Run
+from command_result import Run
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 PAIRS, MT_BENCH = SHARED / "mtbench_judges6", SHARED / "mt_bench"

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_api import SINGULAR, Command, files, format_options
+from command_result import Run
+from test_api import SINGULAR, files, format_options
 
 import distract
 
@@ -22,7 +23,7 @@ import distract
         {"attacks": ["prolixity"], "retries": 3, "temperature": 0.5, "best_of": 2, "judge_version": "2"},
     ],
 )
-def test_function_and_command_write_the_same_bytes(run: Command, options: dict[str, Any], capsys: Any) -> None:
+def test_function_and_command_write_the_same_bytes(run: Run, options: dict[str, Any], capsys: Any) -> None:
     options = {"judge": "planted:longer", **options}
     ran = run("attack", *format_options(options, SINGULAR), "--out", "theirs", "--json")
     result = distract.attack(**options, out="mine", store="other.sqlite")
@@ -33,7 +34,7 @@ def test_function_and_command_write_the_same_bytes(run: Command, options: dict[s
     assert len(result.rows) == len(Path("theirs/rows.jsonl").read_text().splitlines())
 
 
-def test_flips_match_the_figures(run: Command) -> None:
+def test_flips_match_the_figures(run: Run) -> None:
     attacked = distract.attack(judge="planted:bold=0.7", generator="rules", limit=None, control=True)
     flips = attacked.flips()
     counted = {

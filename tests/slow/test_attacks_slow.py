@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from test_attacks import (
-    by_distractor,
-    tweakset,
-)
+from test_attacks import by_distractor, tweakset
 
 from distract.core.attack import Attack
 from distract.core.records import Constraint

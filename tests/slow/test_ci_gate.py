@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from command_result import CommandResult
+from command_result import Run
 
 from distract.data.datasets import load
 from distract.studies.gate.measures import AttackKind
@@ -343,7 +343,7 @@ def test_project_files_are_read() -> None:
     assert limits.threshold("pairwise", AttackKind("prolixity")) == 0.15
 
 
-def test_hook_gates_before_a_push(run: Callable[..., CommandResult]) -> None:
+def test_hook_gates_before_a_push(run: Run) -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert hook["id"] == "distract-gate"
     assert (hook["language"], hook["entry"], hook["pass_filenames"]) == ("python", "distract gate", False)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import damage_file
 from test_cli import PLANTED, pair, write
 
 from distract.core.runs import load
@@ -100,11 +101,7 @@ def test_damaged_run_never_passes_the_gate(run: Any, name: str, damage: str) -> 
     arguments = ("--data", data, "--generator", "rules", "--measure", "flip_rate", "--limit", "all", "--out", "r")
     assert run("attack", "--judge", "planted:fair", *arguments).code == 0
     assert run("gate", "r", "--max-flip-rate", "0.10").code == 0
-    path = Path("r", name)
-    text = path.read_text(encoding="utf-8")
-    path.unlink()
-    if damage != "gone":
-        path.write_text(text[: len(text) // 2] if damage == "cut" else "", encoding="utf-8")
+    damage_file(Path("r", name), damage)
     gate = run("gate", "r", "--max-flip-rate", "0.10")
     assert gate.code in (2, 3)
     assert "Traceback" not in gate.err
@@ -166,9 +163,10 @@ def test_attack_imports_no_other_study(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()[-1].strip()) == (0, "end"), done.stderr
 
 
-def test_help_imports_nothing_heavy() -> None:
+@pytest.mark.parametrize("command", [[], ["gate"], ["compare"], ["plan-gate"]])
+def test_help_imports_nothing_heavy(command: list[str]) -> None:
     script = (
-        "import sys; sys.argv = ['distract', '--help']\n"
+        f"import sys; sys.argv = {['distract', *command, '--help']}\n"
         "from distract.cli.main import cli\n"
         "cli(standalone_mode=False)\n"
         "assert not {'numpy', 'scipy', 'rich', 'torch', 'sqlite3'} & sys.modules.keys(), 'heavy import'\n"

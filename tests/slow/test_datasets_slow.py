@@ -5,45 +5,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-import sys
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import pytest
-from test_datasets import REIFE, Missing
+from test_datasets import REIFE
 
 from distract.core.errors import UsageError
 from distract.data.datasets import load
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A fake hub: its data by (name, config), and the errors of its two calls."""
-    state: dict[str, Any] = {"holds": {}, "reach": None, "load": None, "asked": []}
-
-    def dataset_info(name: str, timeout: float) -> None:
-        state["asked"].append((name, timeout))
-        if state["reach"]:
-            raise state["reach"]
-
-    def load_dataset(name: str, config: str | None) -> Any:
-        if state["load"]:
-            raise state["load"]
-        return state["holds"][name, config]
-
-    library, client = ModuleType("datasets"), ModuleType("huggingface_hub")
-    library.__spec__ = ModuleSpec("datasets", None, origin="here")
-    vars(library).update(load_dataset=load_dataset, disable_progress_bars=lambda: None)
-    vars(client).update(
-        HfApi=lambda: SimpleNamespace(dataset_info=dataset_info),
-        errors=SimpleNamespace(RepositoryNotFoundError=Missing),
-        constants=SimpleNamespace(HF_HUB_OFFLINE=False),
-    )
-    monkeypatch.setitem(sys.modules, "datasets", library)
-    monkeypatch.setitem(sys.modules, "huggingface_hub", client)
-    return state
 
 
 @pytest.mark.filterwarnings("default")

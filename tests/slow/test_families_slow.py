@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_result import CommandResult
+from command_result import Run
 
 from distract.core import registry
-
-Run = Callable[..., CommandResult]
 
 TRUTHS = ("same", "unsupported", "hollow", "injection")
 FAMILIES = sorted({attack.family for attack in registry.attacks().values() if attack.truth in TRUTHS})

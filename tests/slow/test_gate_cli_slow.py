@@ -10,16 +10,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_result import fits
+from builders import damage_file
+from command_result import Run, check_refusal, fits
+from fakes import Watch
 from test_gate_cli import (
     GATE,
     NASTY,
     NOISY,
     PAIRWISE,
     RULES,
-    Counted,
-    Run,
-    Watch,
     cases,
     commands,
     count_calls,
@@ -28,44 +27,10 @@ from test_gate_cli import (
     write,
 )
 
-from distract.core.errors import BackendError
 from distract.core.runs import checksum, load
-from distract.models import opener, scripted
-from distract.models.provider import Target
-from distract.models.scripted import ScriptedBackend
 from distract.studies.gate.live_rule import LiveGate
 
 FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
-
-
-@pytest.fixture(autouse=True)
-def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the variables of a CI system that runs these tests."""
-    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "DISTRACT_CATALOGUE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Opens planted judges, or a given one, with their calls counted and an optional failure after some of them."""
-
-    def install(
-        breaks_after: int | None = None, error: BaseException | None = None, judge: ScriptedBackend | None = None
-    ) -> list[Counted]:
-        opened: list[Counted] = []
-
-        def open_one(target: Target, *_: object) -> Counted:
-            writes = ScriptedBackend(
-                lambda request: f"At great length and in other words: {request.key}", reads_slots=False
-            )
-            inner = (judge or scripted.make_planted(target.model)) if target.engine == "planted" else writes
-            opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
-            return opened[-1]
-
-        monkeypatch.setattr(opener, "open_target", open_one)
-        return opened
-
-    return install
 
 
 # Decisions.
@@ -299,10 +264,7 @@ def test_damaged_gate_never_passes_and_is_repaired(run: Run, watch: Watch, name:
     result = run("report", "r")
     assert result.out == whole.out.removesuffix("run folder: r\n")
     path = Path("r", name)
-    before = path.read_text(encoding="utf-8")
-    path.unlink()
-    if damage != "gone":
-        path.write_text({"emptied": "", "cut": before[: len(before) // 2], "longer": before + "{}\n"}[damage])
+    damage_file(path, damage)
     damaged = run("report", "r")
     assert damaged.code in (0, 2)
     assert "PASS" not in damaged.out
@@ -412,9 +374,7 @@ def test_regression_fails_and_no_change_passes(run: Run, watch: Watch) -> None:
             fits(report.out)
     # 200 cases can never show that a rise is below 1 point.
     assert run("gate", "longer=0.5", "--baseline", "again", "--max-rise", "0.01").code == 3
-    alone = run("gate", "longer=0.5", "--baseline", "longer=0.5")
-    assert (alone.code, alone.out) == (2, "")
-    assert "they are the same run" in alone.err
+    check_refusal(run("gate", "longer=0.5", "--baseline", "longer=0.5"), "they are the same run")
     opened = watch()
     assert run("gate", "--judge", "planted:longer", *RULES, "--baseline", "fair", "--store", "other").code == 1
     assert opened[0].asked < 120
@@ -436,9 +396,7 @@ def test_threshold_holds_beside_a_baseline(run: Run) -> None:
     assert len({*names}) == len(names) == 4
     Path("pyproject.toml").write_text("[tool.distract.gate]\nmax-flip-rate = 0.1\n", encoding="utf-8")
     assert run(*gate).code == 1
-    wrong = run("gate", "now", "--max-flip-rate", "0.1", "--max-rise", "0.2")
-    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
-    assert "--max-rise needs --baseline" in wrong.err
+    check_refusal(run("gate", "now", "--max-flip-rate", "0.1", "--max-rise", "0.2"), "--max-rise needs --baseline")
 
 
 def test_threshold_holds_beside_a_live_baseline(run: Run) -> None:
@@ -498,13 +456,10 @@ def test_unfair_baselines_are_refused(run: Run) -> None:
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
         assert message in ran.err
         for command in (("gate", "tweaks", "--baseline", baseline), ("compare", baseline, "tweaks")):
-            ran = run(*command)
-            assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
+            check_refusal(run(*command))
     Path("manifest.json").rename("mine/manifest.json")
     for one in ((*now, "--baseline", "mine"), ("gate", "tweaks", "--baseline", "mine"), ("compare", "mine", "tweaks")):
-        ran = run(*one)
-        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
-        assert "data" in ran.err
+        check_refusal(run(*one), "data")
     assert run("gate", "tweaks", "--baseline", "mine").code == 2
     Path("tweaks/rows.jsonl").write_text("", encoding="utf-8")
     assert run(*now, "--baseline", "tweaks").code == 2
@@ -555,16 +510,3 @@ def test_hostile_baseline_sends_no_command_to_the_runner(run: Run) -> None:
         assert ran.code == 0
         assert all(one.startswith("::notice title=distract gate") for one in commands(ran.out))
         assert commands(ran.err) == []
-
-
-@pytest.mark.parametrize("command", ["gate", "compare", "plan-gate"])
-def test_help_is_fast(command: str) -> None:
-    script = (
-        f"import sys; sys.argv = ['distract', '{command}', '--help']\n"
-        "from distract.cli.main import cli\n"
-        "cli(standalone_mode=False)\n"
-        "assert not {'numpy', 'scipy', 'rich', 'torch', 'sqlite3'} & sys.modules.keys(), 'heavy import'\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert "Exit codes" in done.stdout

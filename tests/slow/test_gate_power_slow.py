@@ -43,9 +43,9 @@ def play(test: gate.Hypothesis, outcomes: tuple[int, ...]) -> tuple[Decision, in
     return monitor.decision, taken
 
 
-@each("rate", [0.0, 0.02, 0.05, 0.07, 0.15, 0.2, 0.35, 0.9])
-@each("power", [0.5, 0.8, 0.95])
-@each("checks", [1, 6])
+@each("rate", 0.0, 0.02, 0.05, 0.07, 0.15, 0.2, 0.35, 0.9)
+@each("power", 0.5, 0.8, 0.95)
+@each("checks", 1, 6)
 def test_power_stays_at_the_target_from_the_planned_number_on(rate: float, power: float, checks: int) -> None:
     power_plan = analyse_power(0.1, rate, power, 0.95, checks)
     n, passes = power_plan.finished.n, rate < 0.1
@@ -128,7 +128,7 @@ def test_any_plan_meets_its_targets_or_is_refused(
         assert 0 < power_plan.live.mean <= power_plan.live.cap
 
 
-@each("threshold", [0.02, 0.1, 0.3, 0.5, 0.9])
+@each("threshold", 0.02, 0.1, 0.3, 0.5, 0.9)
 def test_early_end_keeps_the_limits_of_a_longer_set(threshold: float) -> None:
     long = boundary(threshold, 0.01, ALPHA, 400)
     for rate in (0.0, threshold / 2, threshold, 0.95):

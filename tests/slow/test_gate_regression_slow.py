@@ -6,7 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
-from test_gate_regression import Run, compare, decide
+from command_result import Run
+from test_gate_regression import compare, decide
 
 from distract.core.runs import LoadedRun, load
 from distract.studies.gate.limits import Limits

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from builders import row
 from builders import verdict as verdict_of
-from test_gate_cli import Run
+from command_result import Run
 
 from distract.studies.gate.usability import DiscernmentMonitor
 

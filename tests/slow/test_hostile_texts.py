@@ -9,18 +9,16 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import CommandResult, Run
 from fuzzer import Fuzz
 from loopback import FakeServer, ReceivedRequest, completion
-
-Run = Callable[..., CommandResult]
 
 TEXTS = 300
 OBEYED = re.compile(
@@ -331,7 +329,7 @@ def test_non_data_files_are_refused(shop: Shop, name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_damaged_run_files_are_refused(shop: Shop, name: str) -> None:
     write(shop.path("cases.jsonl"), [record(f"c{i}", *PLAIN, preferred="x") for i in range(3)])
-    judged = (
+    judged = [
         "attack",
         "--judge",
         "planted:longer",
@@ -341,7 +339,7 @@ def test_damaged_run_files_are_refused(shop: Shop, name: str) -> None:
         "pairwise",
         "--data",
         "cases.jsonl",
-    )
+    ]
     shop(*judged, "--out", "one", *STORE, writes=("here/one",))
     for path in sorted(shop.path("one").iterdir()):
         content = path.read_bytes()

@@ -6,8 +6,8 @@ import itertools
 import json
 from pathlib import Path
 
-from command_result import fits
-from test_leaderboard_cli import PLAY, Run, data, votes
+from command_result import Run, fits
+from test_leaderboard_cli import PLAY, data, votes
 
 from distract.core.runs import load
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import Run
 from overwrites import overwrite
 
 from distract.core.errors import BackendError, UsageError
@@ -22,7 +22,6 @@ from distract.models.transformers.architecture import unfit_architecture
 from distract.models.transformers.backend import Transformers
 from distract.models.vllm.backend import Vllm
 
-Run = Callable[..., CommandResult]
 ASKED = [Request((Message("user", "Which is better?"),), choices=("A", "B"), prefill="[[")]
 OWN = {"auto_map": {"AutoModel": "modeling.OwnModel"}}
 WITH_ENCODER = {"is_encoder_decoder": True}

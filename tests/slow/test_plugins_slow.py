@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_plugins import GATE, SAYS, Install, Run, module
+from command_result import Run
+from test_plugins import GATE, SAYS, Install, module
 
 
 @pytest.mark.parametrize(

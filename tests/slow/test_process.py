@@ -12,12 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_result import CommandResult
+from command_result import Run
 
 from distract.cli import streams
 from distract.core import signals
 
-Run = Callable[..., CommandResult]
 GATE = ("gate", "--judge", "planted:fair", "--generator", "rules", "--max-flip-rate", "0.5", "--limit", "9")
 
 PLUGIN = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders import request
-from command_result import CommandResult
+from command_result import Run
 from test_replyfile import (
     ATTACK,
     CUT,
@@ -34,7 +34,7 @@ GATE = ("gate", "--judge", "planted:fair", "--max-flip-rate", "0.3", "--attack",
 @pytest.mark.parametrize("command", [ATTACK, GATE], ids=["attack", "gate"])
 @pytest.mark.parametrize("damage", [*GONE.values(), *TAKEN.values(), *CUT.values()], ids=[*GONE, *TAKEN, *CUT])
 def test_run_with_a_lost_store_exits_with_4_and_resumes(
-    run: Callable[..., CommandResult],
+    run: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     command: tuple[object, ...],
@@ -109,7 +109,7 @@ def test_damaged_page_is_one_line_and_never_another_reply(
 
 
 def test_commands_report_any_damaged_page_in_one_line(
-    run: Callable[..., CommandResult], tmp_path: Path, whole_store: tuple[bytes, dict[bytes, Reply], int]
+    run: Run, tmp_path: Path, whole_store: tuple[bytes, dict[bytes, Reply], int]
 ) -> None:
     assert run(*ATTACK, "--store", "s", "--out", "r").code == 0
     content = (tmp_path / "s").read_bytes()

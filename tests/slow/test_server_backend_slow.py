@@ -6,10 +6,10 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from command_result import CommandResult
+from command_result import Run
 from loopback import Answer, FakeServer, FaultProxy, completion
 from test_server_backend import FAULTS, ask, backend, prefers_a, tokens_of_vllm, words
 
@@ -74,7 +74,7 @@ def test_server_capabilities_are_probed_once() -> None:
 
 
 @pytest.mark.parametrize("digits", [1, 4299, 4300, 5000])
-def test_count_of_thousands_of_digits_crashes_no_command(run: Callable[..., CommandResult], digits: int) -> None:
+def test_count_of_thousands_of_digits_crashes_no_command(run: Run, digits: int) -> None:
     """The token count of a stored reply, and the sum of many."""
     text = json.dumps(completion("[[A]]")).replace('"prompt_tokens": 11', f'"prompt_tokens": {"9" * digits}')
     attack = (

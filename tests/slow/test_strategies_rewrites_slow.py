@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from drawing import draw_examples, simplest
 from hypothesis import given, settings
-from test_strategies_rewrites import ATTACKS, TWEAKSET, draw_examples, rewritten_pairs, simplest
+from test_strategies_rewrites import ATTACKS, TWEAKSET, rewritten_pairs
 
 from distract.core import registry
 from distract.core.attack import Attack

@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from drawing import few
 from hypothesis import given
 from hypothesis import strategies as st
-from test_strategies import few
 
 from distract.core.records import Case
 from distract.testing import strategies

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_result import CommandResult
+from command_result import Run
 
 LINES = {
     "missing file": ("", "gone.py:judge", "gone.py: no such file"),
@@ -78,7 +77,7 @@ def test_there_are_thirty() -> None:
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_one_line(name: str, run: Callable[..., CommandResult], tmp_path: Path) -> None:
+def test_one_line(name: str, run: Run, tmp_path: Path) -> None:
     code, spec, problem = LINES[name]
     Path("j.py").write_text(code + "\n")
     settings = ("--concurrency", 2, "--model-option", "timeout=0.2") if "never" in name else ()
@@ -90,7 +89,7 @@ def test_one_line(name: str, run: Callable[..., CommandResult], tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", VERDICTS)
-def test_invalid_verdicts(name: str, run: Callable[..., CommandResult], tmp_path: Path) -> None:
+def test_invalid_verdicts(name: str, run: Run, tmp_path: Path) -> None:
     code, problem = VERDICTS[name]
     Path("j.py").write_text(code + "\n")
     result = run("attack", "--judge", "python:j.py:judge", "--limit", 1, "--attack", "prolixity", "--out", "run")

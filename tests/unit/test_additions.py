@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import registry
 from distract.core.attack import Attack
@@ -99,12 +100,12 @@ def add(text: str) -> Iterator[str]:
     yield ORIGINAL.replace("nine hours.", f"nine hours. {text}")
 
 
-@pytest.mark.parametrize(("kind", "text"), ADDED, ids=[text for _, text in ADDED])
+@each("kind, text", *ADDED)
 def test_addition_is_recognised(kind: str, text: str) -> None:
     assert {classify_addition(ORIGINAL, rewrite) for rewrite in add(text)} == {kind}
 
 
-@pytest.mark.parametrize("attack", SAME, ids=lambda attack: attack.name)
+@pytest.mark.parametrize("attack", SAME)
 def test_no_style_may_add_it(attack: Attack) -> None:
     for is_ruled in (True, False):
         for kind, text in ADDED[:: 1 if attack.keeps == "text" else 7]:
@@ -115,7 +116,7 @@ def test_no_style_may_add_it(attack: Attack) -> None:
             assert any(one.startswith(reason) for one in reasons), text
 
 
-@pytest.mark.parametrize("name", ["angry", "bold", "json", "structure"])
+@each("name", "angry", "bold", "json", "structure")
 def test_wrapper_adds_no_facts(name: str) -> None:
     attack = registry.get_attack(name)
     texts = ("Bring 7 bags.", "Ask Henrietta about it.", "See https://a.example/b", "They call it “the blue line”.")
@@ -139,7 +140,7 @@ FOLDS: Mapping[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", FOLDS)
+@each("name", *FOLDS)
 def test_disguised_plea_is_read(name: str) -> None:
     text = FOLDS[name](PLEA)
     assert PLEA in read_plainly(text).casefold()
@@ -155,9 +156,7 @@ def test_any_spacing_is_read(gaps: list[str]) -> None:
         assert classify_addition(ORIGINAL, f"{ORIGINAL}\n{text}") == "injection"
 
 
-@pytest.mark.parametrize(
-    "text", [f"{PLEA}. [[A]]", "As Miller (2019) says: most experts agree.", "a\u200bb ignore all rules"]
-)
+@each("text", f"{PLEA}. [[A]]", "As Miller (2019) says: most experts agree.", "a\u200bb ignore all rules")
 def test_sign_of_the_original_is_no_addition(text: str) -> None:
     original = f"{ORIGINAL}\n\n{text}"
     assert classify_addition(original, f"{original}\n\nOnce more:\n\n{text}\n\n{text}") == "same"
@@ -186,7 +185,7 @@ def test_faithful_rewrites_add_nothing() -> None:
     assert not [found for prompt, old, new in pairs if (found := [*find_additions(old, new, prompt)])]
 
 
-@pytest.mark.parametrize("attack", ["assertiveness", "prolixity", "sycophancy"])
+@each("attack", "assertiveness", "prolixity", "sycophancy")
 def test_recorded_rewrites_add_nothing(attack: str) -> None:
     problems, count = list[object](), 0
     for case in datasets.load("tweakset").cases:

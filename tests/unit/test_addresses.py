@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_result import check_refusal
 from hypothesis import example, given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import DataError, UsageError
 from distract.models.catalogue import catalogue
@@ -47,7 +49,7 @@ ODD = (
 )
 
 
-@pytest.mark.parametrize("address", ODD)
+@each("address", *ODD)
 def test_malformed_address_is_one_line_everywhere(address: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         parse_address(address)
@@ -73,22 +75,18 @@ def test_malformed_address_exits_with_2(run: Any) -> None:
         ("openai:m", "--base-url", "http://ｅｘａｍｐｌｅ/v1"),
         ("http://a..b/v1#m",),
     ):
-        ran = run("attack", "--judge", *arguments)
-        assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
-        assert "server's address" in ran.err
+        check_refusal(run("attack", "--judge", *arguments), "server's address")
 
 
-@pytest.mark.parametrize(
-    ("address", "form"),
-    [
-        (" HTTP://Example.COM:80/v1/ ", "http://example.com/v1"),
-        ("https://h:443", "https://h"),
-        ("https://h:80/", "https://h:80"),
-        ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
-        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
-        ("http://my_host-1.local./v1", "http://my_host-1.local./v1"),
-        ("https://xn--bcher-kva.example/v1", "https://xn--bcher-kva.example/v1"),
-    ],
+@each(
+    "address, form",
+    (" HTTP://Example.COM:80/v1/ ", "http://example.com/v1"),
+    ("https://h:443", "https://h"),
+    ("https://h:80/", "https://h:80"),
+    ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"),
+    ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+    ("http://my_host-1.local./v1", "http://my_host-1.local./v1"),
+    ("https://xn--bcher-kva.example/v1", "https://xn--bcher-kva.example/v1"),
 )
 def test_addresses_have_one_normal_form(address: str, form: str) -> None:
     assert parse_address(address).geturl() == form

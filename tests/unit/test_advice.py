@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_result import CommandResult
-
-Run = Callable[..., CommandResult]
+from command_result import Run
 
 FLIP = ("--protocol", "pairwise", "--measure", "flip", "--limit", "40")
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import CommandResult, Run, check_refusal
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, token
+from loops import each
 
 from distract.core import registry
 from distract.core.errors import DataError
@@ -36,7 +37,6 @@ from distract.studies.anchors.maker import NoAnchors, order_by_lead
 from distract.studies.drift import list_served_changes
 
 PAIRWISE = registry.protocols()["pairwise"]
-Run = Callable[..., CommandResult]
 CODE = {"unchanged": 0, "drifted": 1, "another judge": 1}
 
 
@@ -76,10 +76,8 @@ def change_document(change: Callable[[dict[str, Any]], object], *, is_signed: bo
     return format_json(document)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (lambda: "", "is not a file of anchors"),
+@pytest.mark.parametrize(("text", "problem"), [
+    (lambda: "", "is not a file of anchors"),
         (lambda: '{"a": ', "is not a file of anchors"),
         (lambda: "[" * 100_000, "is not a file of anchors"),
         (lambda: "{}", "is not a file of anchors of this version"),
@@ -107,8 +105,7 @@ def change_document(change: Callable[[dict[str, Any]], object], *, is_signed: bo
          "is not a file of anchors ("),
         (lambda: change_document(lambda d: d["anchors"][0].update(place="nowhere")), "or an unknown place"),
         (lambda: change_document(lambda d: d["anchors"][0]["row"]["a"].update(author="z")), "names a response that"),
-    ],
-)  # fmt: skip
+])  # fmt: skip
 def test_damaged_file_gives_one_line(
     text: Callable[[], str], problem: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,11 +113,9 @@ def test_damaged_file_gives_one_line(
     Path("b.json").write_text(text())
     with pytest.raises((DataError, ValueError), match=re.escape(problem)):
         read_anchors(Path("b.json"))
-    ran = run("anchors", "check", "b.json", "--judge", "planted:fair")
-    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    check_refusal(run("anchors", "check", "b.json", "--judge", "planted:fair"))
     assert run("anchors", "check", "no.json").code == 2
-    gated = run("gate", "--judge", "planted:fair", "--max-flip-rate", "0.2", "--anchors", "b.json")
-    assert (gated.code, problem in gated.err) == (2, True)
+    check_refusal(run("gate", "--judge", "planted:fair", "--max-flip-rate", "0.2", "--anchors", "b.json"), problem)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
@@ -140,19 +135,16 @@ def test_any_first_part_has_as_many_small_leads_as_large_ones(strengths: list[fl
     assert all((one.place == "near") == (measure(one) < least) for one in ordered)
 
 
-@pytest.mark.parametrize(
-    ("steadiness", "needed"),
-    [
-        (Steadiness(), 1),  # a pinned judge
-        (Steadiness(96, 0), DIFFERING),
-        (Steadiness(96, 1), DIFFERING),
-        (Steadiness(96, 4), 3),
-        (Steadiness(96, 20), 7),
-    ],
+@each(
+    "steadiness, needed",
+    (Steadiness(), 1),  # a pinned judge
+    (Steadiness(96, 0), DIFFERING),
+    (Steadiness(96, 1), DIFFERING),
+    (Steadiness(96, 4), 3),
+    (Steadiness(96, 20), 7),
 )
 def test_flickering_judge_needs_more_changed_verdicts(steadiness: Steadiness, needed: int) -> None:
-    anchors = make_set(64, steadiness)
-    assert count_needed(anchors) == needed
+    assert count_needed(make_set(64, steadiness)) == needed
     # The chance of as many false changes, by the sum of Poisson's terms.
     steady = steadiness.asked - steadiness.flickering
     mean = steadiness.flickering / 8 * 64 / steady if steady else 0.0
@@ -372,8 +364,7 @@ def test_interrupted_check_goes_on_where_it_stopped(shop: Shop) -> None:
     assert shop.make().code == 4
     shop.endpoint.breaks_after = None
     first = len(shop.endpoint.asked)
-    ran = shop.make()
-    assert (ran.code, first, len(shop.endpoint.asked)) == (0, 70, 120)
+    assert (shop.make().code, first, len(shop.endpoint.asked)) == (0, 70, 120)
     assert not [*Path(".distract").glob("*anchors*")]
     shop.endpoint.asked.clear()
     shop.endpoint.breaks_after = 30
@@ -444,8 +435,10 @@ def test_flickering_judge_has_no_anchors(run: Run) -> None:
 def test_equal_responses_are_no_anchors(run: Run) -> None:
     rows = [{"prompt": f"q{i}", "response_a": "x", "response_b": "x" if i else "y"} for i in range(30)]
     Path("same.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    ran = run("anchors", "make", "--judge", "planted:longer", "--data", "same.jsonl")
-    assert (ran.code, "1 prompt with two different responses" in ran.err) == (2, True)
+    check_refusal(
+        run("anchors", "make", "--judge", "planted:longer", "--data", "same.jsonl"),
+        "1 prompt with two different responses",
+    )
 
 
 def test_check_names_what_identifies_another_version(run: Run) -> None:
@@ -458,10 +451,13 @@ def test_check_names_what_identifies_another_version(run: Run) -> None:
 def test_judge_must_know_the_way_of_asking(run: Run) -> None:
     Path("mine.py").write_text("def judge(response_a, response_b):\n    return len(response_a) > len(response_b)\n")
     assert run("anchors", "make", "--judge", "python:mine.py:judge", "--size", 20, "--limit", 30).code == 0
-    ran = run("anchors", "check", "anchors.json", "--judge", "planted:longer")
-    assert (ran.code, "brings its own way of asking (function), which planted:longer lacks" in ran.err) == (2, True)
-    ran = run("anchors", "make", "--judge", "planted:longer", "--protocol", "strong-reference")
-    assert (ran.code, "--reference-model" in ran.err) == (2, True)
+    check_refusal(
+        run("anchors", "check", "anchors.json", "--judge", "planted:longer"),
+        "brings its own way of asking (function), which planted:longer lacks",
+    )
+    check_refusal(
+        run("anchors", "make", "--judge", "planted:longer", "--protocol", "strong-reference"), "--reference-model"
+    )
 
 
 def test_other_prompts_make_anchors_useless(run: Run) -> None:
@@ -477,8 +473,7 @@ def test_file_cannot_name_code_to_run(run: Run) -> None:
     Path("mine.py").write_text("def judge(response_a, response_b):\n    return len(response_a) > len(response_b)\n")
     name = "python:mine.py:judge"
     assert run("anchors", "make", "--judge", name, "--size", 20, "--limit", 30).code == 0
-    ran = run("anchors", "check", "anchors.json")
-    assert (ran.code, "name it on the command line, with --judge" in ran.err) == (2, True)
+    check_refusal(run("anchors", "check", "anchors.json"), "name it on the command line, with --judge")
     assert run("anchors", "check", "anchors.json", "--judge", name).code == 0
     Path("mine.py").write_text("def judge(response_a, response_b):\n    return len(response_a) < len(response_b)\n")
     assert run("anchors", "check", "anchors.json", "--judge", name).out.startswith("another judge")
@@ -489,15 +484,13 @@ def test_dry_run_asks_nothing(run: Run) -> None:
     assert "at most these requests: pairwise 160" in ran.out
     assert not Path("anchors.json").exists()
     assert run("anchors", "make", "--judge", "planted:longer").code == 0
-    document = run("anchors", "check", "anchors.json", "--dry-run", "--json").document
-    (plan,) = document["plans"]
+    (plan,) = run("anchors", "check", "anchors.json", "--dry-run", "--json").document["plans"]
     assert (plan["command"], plan["requests"]) == ("anchors check", {"pairwise": 64})
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "changes"),
-    [
-        ({}, {"reported": {"judge": ["m"]}}, []),  # every reply was stored before
+@each(
+    "before, now, changes",
+    ({}, {"reported": {"judge": ["m"]}}, []),  # every reply was stored before
         ({"reported": {"judge": ["m", "n"]}}, {"reported": {"judge": ["m"]}}, []),
         ({"reported": {"judge": ["m"]}}, {"reported": {"judge": ["n\x1b"]}},
          ["the server named the model m, then n\\x1b"]),
@@ -505,7 +498,6 @@ def test_dry_run_asks_nothing(run: Run) -> None:
          ["it named its configuration a, b, then c"]),
         ({"fingerprints": 3}, {"fingerprints": {"judge": 4}}, []),  # a damaged manifest
         ({"reported": {"generator": ["m"]}}, {"reported": {"generator": ["n"]}}, []),
-    ],
 )  # fmt: skip
 def test_reported_names_differ_only_if_none_is_the_same(
     before: dict[str, Any], now: dict[str, Any], changes: list[str]

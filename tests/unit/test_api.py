@@ -12,13 +12,14 @@ import pickle
 import shutil
 import signal
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import click
 import pytest
-from command_result import CommandResult
+from command_result import Run
+from loops import each
 
 import distract
 from distract.cli import arguments
@@ -28,8 +29,6 @@ from distract.data.formats import native
 from distract.models import scripted
 from distract.models.provider import known_settings
 from distract.studies import execution
-
-Command = Callable[..., CommandResult]
 
 OF_COMMANDS = {"as_json", "dry_run", "profile", "junit", "github", "html", "markdown", "paper", "summary", "verbose"}
 """Options about the output of a command."""
@@ -57,10 +56,7 @@ def format_options(options: Mapping[str, Any], singular: Mapping[str, str]) -> l
 SINGULAR = {"attacks": "attack", "protocols": "protocol", "measures": "measure"}
 
 
-@pytest.mark.parametrize(
-    ("name", "kinds"),
-    [("attack", (arguments.AttackOptions, arguments.ScopeOptions)), ("gate", (arguments.GateOptions,))],
-)
+@each("name, kinds", ("attack", (arguments.AttackOptions, arguments.ScopeOptions)), ("gate", (arguments.GateOptions,)))
 def test_arguments_match_the_command_options(name: str, kinds: tuple[type, ...]) -> None:
     hints = {hint for kind in kinds for hint in get_type_hints(kind)}
     command = cli.get_command(click.Context(cli), name)
@@ -80,7 +76,7 @@ def test_arguments_match_the_command_options(name: str, kinds: tuple[type, ...])
             assert signature[key].default == defaults[key]
 
 
-def test_run_is_loaded_and_not_repeated(run: Command) -> None:
+def test_run_is_loaded_and_not_repeated(run: Run) -> None:
     result = distract.attack(**PLANTED, out="mine")
     again = distract.attack(**PLANTED, out="mine")
     assert again.notes == ("this run is complete in mine: no call is made",)
@@ -93,7 +89,7 @@ def test_run_is_loaded_and_not_repeated(run: Command) -> None:
     assert distract.Run.read("mine").notes == (distract.Run.read("mine").flaw,)
 
 
-def test_fresh_repeats_the_requests(run: Command) -> None:
+def test_fresh_repeats_the_requests(run: Run) -> None:
     def epoch(**more: Any) -> int:
         assert distract.attack(**PLANTED, out="mine", **more).notes == ()
         number: int = json.loads(Path("mine/manifest.json").read_text())["epoch"]
@@ -102,7 +98,7 @@ def test_fresh_repeats_the_requests(run: Command) -> None:
     assert epoch() < epoch(fresh=True)
 
 
-def test_table_has_one_row_per_record(run: Command) -> None:
+def test_table_has_one_row_per_record(run: Run) -> None:
     pytest.importorskip("pandas")
     result = distract.attack(**PLANTED)
     table = result.to_frame()
@@ -115,7 +111,7 @@ def test_table_has_one_row_per_record(run: Command) -> None:
     assert table["rewrite_line"][table["attack"] == "sycophancy"].notna().any()
 
 
-def test_missing_pandas_names_the_install_command(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pandas_names_the_install_command(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def absent(name: str, *rest: Any) -> Any:
@@ -129,7 +125,7 @@ def test_missing_pandas_names_the_install_command(run: Command, monkeypatch: pyt
         result.to_frame()
 
 
-def test_data_may_be_a_list_of_cases(run: Command) -> None:
+def test_data_may_be_a_list_of_cases(run: Run) -> None:
     cases = distract.load("tweakset")[:9]
     Path("cases.jsonl").write_text("".join(f"{native.format_line(case)}\n" for case in cases), encoding="utf-8")
     result = distract.attack(**PLANTED, data=cases, out="mine")
@@ -141,7 +137,7 @@ def test_data_may_be_a_list_of_cases(run: Command) -> None:
 
 
 def test_run_outlives_a_folder_change_and_reports_its_loss(
-    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = distract.attack(**PLANTED, out="mine")
     (tmp_path / "elsewhere").mkdir()
@@ -154,13 +150,13 @@ def test_run_outlives_a_folder_change_and_reports_its_loss(
             look()
 
 
-def test_judge_without_valid_verdicts_is_noted(run: Command) -> None:
+def test_judge_without_valid_verdicts_is_noted(run: Run) -> None:
     silent = distract.attack(judge="planted:garbage", limit=3)
     assert silent.notes[-1] == "no verdict was valid: nothing can be said about this judge"
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no signal is held back on Windows")
-def test_interrupted_call_keeps_replies_under_way(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_call_keeps_replies_under_way(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     reply, numbers = scripted.ScriptedBackend.reply, itertools.count()
 
     def interrupted(self: scripted.ScriptedBackend, *request: Any) -> Any:
@@ -180,15 +176,12 @@ def test_interrupted_call_keeps_replies_under_way(run: Command, monkeypatch: pyt
     assert distract.attack(**PLANTED, out="mine").flaw is None
 
 
-@pytest.mark.parametrize(
+@each(
     "error",
-    [
-        distract.UsageError("x"),
-        distract.UnknownName("attack", "x", ["y"]),
-        distract.DataError("x", path="p", line=3),
-        InUseError("folder", "process 3"),
-    ],
-    ids=lambda error: type(error).__name__,
+    distract.UsageError("x"),
+    distract.UnknownName("attack", "x", ["y"]),
+    distract.DataError("x", path="p", line=3),
+    InUseError("folder", "process 3"),
 )
 def test_errors_survive_pickling(error: distract.DistractError) -> None:
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
@@ -196,7 +189,7 @@ def test_errors_survive_pickling(error: distract.DistractError) -> None:
 
 
 @pytest.mark.parametrize("certify", [False, True])
-def test_gate_returns_the_verdict_of_the_command(run: Command, certify: bool, capsys: Any) -> None:
+def test_gate_returns_the_verdict_of_the_command(run: Run, certify: bool, capsys: Any) -> None:
     result = distract.attack(judge="planted:longer", generator="rules", limit=12, out="mine")
     rates: Any = {"max_flip_rate": 0.1, "certify": certify}
     ran = run("gate", "mine", *format_options(rates, {}), "--json")
@@ -208,7 +201,7 @@ def test_gate_returns_the_verdict_of_the_command(run: Command, certify: bool, ca
         assert {check.decision for check in verdict.checks} >= {"fail"}
 
 
-def test_live_gate_writes_the_same_run(run: Command, capsys: Any) -> None:
+def test_live_gate_writes_the_same_run(run: Run, capsys: Any) -> None:
     options: Any = {"judge": "planted:bold=0.7", "attacks": ["sycophancy"], "protocols": ["pairwise"], "budget": 40}
     ran = run("gate", *format_options(options, SINGULAR), "--max-flip-rate", "0.1", "--out", "theirs", "--json")
     verdict = distract.gate(**options, max_flip_rate=0.1, out="mine", store="other.sqlite")
@@ -253,7 +246,7 @@ def test_live_gate_writes_the_same_run(run: Command, capsys: Any) -> None:
         ({"data": distract.load("tweakset"), "responses": ["r.jsonl"]}, "responses and columns need data with a name"),
     ],
 )
-def test_wrong_arguments_raise_one_line(run: Command, options: dict[str, Any], message: str, capsys: Any) -> None:
+def test_wrong_arguments_raise_one_line(run: Run, options: dict[str, Any], message: str, capsys: Any) -> None:
     with pytest.raises(distract.UsageError) as error:
         distract.attack(**{"judge": "planted:longer", **options})
     assert message in str(error.value)
@@ -274,7 +267,7 @@ def test_wrong_arguments_raise_one_line(run: Command, options: dict[str, Any], m
         ({"max_rise": 0.1}, "--max-rise needs --baseline"),
     ],
 )
-def test_wrong_gate_arguments_raise_one_line(run: Command, options: dict[str, Any], message: str) -> None:
+def test_wrong_gate_arguments_raise_one_line(run: Run, options: dict[str, Any], message: str) -> None:
     with pytest.raises(distract.UsageError) as error:
         distract.gate(**options)
     assert message in str(error.value)
@@ -289,7 +282,7 @@ def test_load_reads_cases_and_locates_errors(tmp_path: Path) -> None:
         distract.load(bad)
 
 
-def test_notes_say_which_columns_of_a_table_were_read(run: Command) -> None:
+def test_notes_say_which_columns_of_a_table_were_read(run: Run) -> None:
     rows = [{"q": f"What is {n}?", "response": "It is four."} for n in range(3)] + [{"q": None, "response": "x"}]
     result = distract.attack(judge="planted:fair", data=rows, columns={"prompt": "q"}, generator="rules")
     assert result.notes[:2] == (

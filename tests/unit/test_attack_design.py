@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from builders import case, request
+from loops import each
 
 from distract.core.attack import Attack, WritingTask
 from distract.core.errors import PluginError, UsageError
@@ -45,17 +46,15 @@ def audit(one: Case, judge: str = "longer", **changes: object) -> CaseResult:
     return done
 
 
-@pytest.mark.parametrize(
-    ("one", "good"),
-    [
-        (case(preferred="y"), "y"),
-        (case(preferred="tie"), None),
-        (case(), None),
-        (case(responses=[X]), "x"),
-        (replace(case(responses=[Response("x", ("Red, blue",)), Y]), constraints=NO_COMMA), "y"),
-        (replace(case(responses=[Response("x", ("Red, blue",))]), constraints=NO_COMMA), None),
-        (replace(case(responses=[X, replace(Y, severity=1)])), "x"),
-    ],
+@each(
+    "one, good",
+    (case(preferred="y"), "y"),
+    (case(preferred="tie"), None),
+    (case(), None),
+    (case(responses=[X]), "x"),
+    (replace(case(responses=[Response("x", ("Red, blue",)), Y]), constraints=NO_COMMA), "y"),
+    (replace(case(responses=[Response("x", ("Red, blue",))]), constraints=NO_COMMA), None),
+    (replace(case(responses=[X, replace(Y, severity=1)])), "x"),
 )
 def test_good_response_is_selected(one: Case, good: str | None) -> None:
     response = good_response(one)
@@ -75,8 +74,7 @@ def test_dispreferred_response_is_rewritten_and_judged_again() -> None:
     done = audit(case(responses=[X, Y], preferred="x"))
     flips = [r for r in done.rows if r.design == "flip" and r.protocol == "pairwise"]
     assert [(r.attack, r.target) for r in flips] == [("none", None), ("louder", "a")]
-    assert flips[1].a == Side("x", "louder")
-    assert flips[1].b == Side("y")
+    assert (flips[1].a, flips[1].b) == (Side("x", "louder"), Side("y"))
     assert [len(r.judgments) for r in flips] == [2, 2]
     assert all(j.preferred == "b" for j in flips[0].judgments)
     fixed = [r for r in done.rows if r.design == "fixed"]
@@ -195,13 +193,8 @@ def test_score_is_requested_once_for_many_comparisons() -> None:
     backend, tally = make_planted("longer"), Tally()
     parameters = AuditConfig("longer", (protocols()["absolute"],), (LOUDER, CONTROL), find_writer("rules"))
     with Store(Path(":memory:"), backend.identity, True) as store:
-        list(
-            execute(
-                [audit_case(case(responses=[X, Y], preferred="y"), parameters)],
-                {"judge": (backend, store)},
-                tally=tally,
-            )
-        )
+        plan = audit_case(case(responses=[X, Y], preferred="y"), parameters)
+        list(execute([plan], {"judge": (backend, store)}, tally=tally))
     # x, y, the louder rewrites of both, and the good one's control, whose name a planted judge reads; the
     # control of the one that lost changes nothing in it and is not judged again.
     assert tally.made == 5
@@ -244,8 +237,7 @@ def test_recorded_severity_responses_are_verified() -> None:
     louder = Degradation(SEVERITY[2].lower, LOUDER)  # type: ignore[union-attr]
     done = audit_degraded(one, SEVERITY[1], SEVERITY[2], louder, generator="recorded")
     rows = {(r.attack, r.b.severity): r for r in done.rows if r.protocol == "absolute"}
-    assert rows["none", 1].excluded == "rewrite rejected"
-    assert rows["none", 2].b == Side("low", None, 2)
+    assert (rows["none", 1].excluded, rows["none", 2].b) == ("rewrite rejected", Side("low", None, 2))
     assert rows["louder", 2].b == Side("low", "louder", 2)
     reasons = {r.response.severity: r.reasons for r in done.rewrites if r.response.attack is None}
     assert reasons == {1: ("severity: 0 constraints broken, not 1",), 2: ()}
@@ -263,13 +255,11 @@ def test_one_turn_of_several_is_made_worse() -> None:
     assert sum(a != b for a, b in zip(turns, rewrite.response.turns, strict=True)) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "one",
-    [
-        case(preferred="x"),
-        replace(TITLED, responses=(Response("x", ("Red, blue",)),)),
-        replace(TITLED, responses=(Response("x", ("Red",)), Response("y", ("blue",))), preferred="x"),
-    ],
+    case(preferred="x"),
+    replace(TITLED, responses=(Response("x", ("Red, blue",)),)),
+    replace(TITLED, responses=(Response("x", ("Red",)), Response("y", ("blue",))), preferred="x"),
 )
 def test_good_response_must_meet_all_constraints(one: Case) -> None:
     excluded = {r.excluded for r in audit_degraded(one, SEVERITY[1]).rows}
@@ -296,14 +286,12 @@ def refuse(*arguments: object) -> str:
     raise RuntimeError("no such style")
 
 
-@pytest.mark.parametrize(
-    ("attack", "message"),
-    [
-        (Attack("own", "", refuse, marker=len), "RuntimeError: no such style"),
-        (Attack("own", "", lambda turn, constraints, seed: None, marker=len), "rewrite returned NoneType"),  # type: ignore[arg-type, return-value]
-        (Attack("own", "", lambda turn: turn, marker=len), "TypeError"),  # type: ignore[arg-type, misc]
-        (Attack("own", "", lambda turn, constraints, seed: turn + "!", marker=refuse), "RuntimeError"),  # type: ignore[arg-type]
-    ],
+@each(
+    "attack, message",
+    (Attack("own", "", refuse, marker=len), "RuntimeError: no such style"),
+    (Attack("own", "", lambda turn, constraints, seed: None, marker=len), "rewrite returned NoneType"),  # type: ignore[arg-type, return-value]
+    (Attack("own", "", lambda turn: turn, marker=len), "TypeError"),  # type: ignore[arg-type, misc]
+    (Attack("own", "", lambda turn, constraints, seed: turn + "!", marker=refuse), "RuntimeError"),  # type: ignore[arg-type]
 )
 def test_failing_attack_is_named_with_the_case(attack: Attack, message: str) -> None:
     with pytest.raises(PluginError, match=r"attack 'own' failed on case 'c1': ") as error:

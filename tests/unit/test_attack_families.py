@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import registry
 from distract.core.attack import Attack, Kept
@@ -109,21 +110,21 @@ def hold_words(attack: Attack, old: str, new: str) -> None:
     assert has_all_in_order(find_words(old), find_words(new))
 
 
-@pytest.mark.parametrize("attack", selected("text"), ids=name_of)
+@pytest.mark.parametrize("attack", selected("text"))
 def test_wrapper_keeps_the_text(attack: Attack) -> None:
     for turns in TEXTS.values():
         for old, new in zip(turns, write(attack, turns), strict=True):
             hold_wrapper(attack, old, new)
 
 
-@pytest.mark.parametrize("attack", selected("words"), ids=name_of)
+@pytest.mark.parametrize("attack", selected("words"))
 def test_every_word_stays_in_order(attack: Attack) -> None:
     for turns in TEXTS.values():
         for old, new in zip(turns, write(attack, turns), strict=True):
             hold_words(attack, old, new)
 
 
-@pytest.mark.parametrize("attack", selected("nothing"), ids=name_of)
+@pytest.mark.parametrize("attack", selected("nothing"))
 def test_nothing_of_the_response_stays(attack: Attack) -> None:
     for turns in TEXTS.values():
         new = write(attack, turns)
@@ -132,7 +133,7 @@ def test_nothing_of_the_response_stays(attack: Attack) -> None:
         assert left <= {w for turn in PROMPT for w in find_words(turn)} or new == write(attack, ("水",) * len(turns))
 
 
-@pytest.mark.parametrize("attack", [one for one in ATTACKS if one.truth == "same"], ids=name_of)
+@pytest.mark.parametrize("attack", [one for one in ATTACKS if one.truth == "same"])
 @pytest.mark.parametrize("part", range(3))
 def test_format_stays_as_it_was(attack: Attack, part: int) -> None:
     required = tuple(REQUIREMENTS[part::3])
@@ -143,7 +144,7 @@ def test_format_stays_as_it_was(attack: Attack, part: int) -> None:
             assert is_kept or any("constraint" in reason for reason in inspect(attack, turns, (new,), required))
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=name_of)
+@pytest.mark.parametrize("attack", ATTACKS)
 def test_seed_decides(attack: Attack) -> None:
     for turns in (*TEXTS.values(),)[:12]:
         assert write(attack, turns, 3) == write(attack, turns, 3)
@@ -151,7 +152,7 @@ def test_seed_decides(attack: Attack) -> None:
     assert (len(texts) > 1) == (attack.name not in FIXED)
 
 
-@pytest.mark.parametrize("attack", [one for one in ATTACKS if one.truth != "hollow"], ids=name_of)
+@pytest.mark.parametrize("attack", [one for one in ATTACKS if one.truth != "hollow"])
 def test_addition_is_that_of_the_truth(attack: Attack) -> None:
     expected = attack.truth if attack.truth in ("unsupported", "injection") else "same"
     for name, turns in TEXTS.items():
@@ -160,7 +161,7 @@ def test_addition_is_that_of_the_truth(attack: Attack) -> None:
             assert classify_addition(old, new) == expected, name
 
 
-@pytest.mark.parametrize("attack", [one for one in ATTACKS if one.truth == "same"], ids=name_of)
+@each("attack", *(one for one in ATTACKS if one.truth == "same"))
 def test_ordinary_texts_have_faithful_rewrites(attack: Attack) -> None:
     texts = GROUPS["Markdown" if attack.name == "prose" else "English"]
     reasons = {name: inspect(attack, turns, write(attack, turns)) for name, turns in texts.items()}

@@ -98,8 +98,7 @@ def test_exchange_rate_and_its_bootstrap(seed: int) -> None:
         if not any(map(math.isfinite, ends)):  # a slope that may be nothing gives no rate
             assert shown.value is None
             continue
-        assert shown.value == pytest.approx(rate)
-        assert shown.n == len(prompts)
+        assert (shown.value, shown.n) == (pytest.approx(rate), len(prompts))
         assert (shown.low, shown.high) == pytest.approx(tuple(end if math.isfinite(end) else None for end in ends))
 
 
@@ -180,9 +179,7 @@ def test_ranks_and_front(seed: int, usable: list[str]) -> None:
     assert [standing.protocol for standing in standings] == order
     for place, standing in enumerate(standings, 1):
         name = standing.protocol
-        assert standing.measure == "robust_accuracy"
-        assert standing.cost == costs[name]
-        assert standing.n == len(shared)
+        assert (standing.measure, standing.cost, standing.n) == ("robust_accuracy", costs[name], len(shared))
         assert standing.value == pytest.approx(means[name])
         assert standing.rank == (place if states[name] == "yes" else None)
         beaten = any((other, name) in beats and costs[other] <= costs[name] for other in RULES)
@@ -191,5 +188,4 @@ def test_ranks_and_front(seed: int, usable: list[str]) -> None:
             word = (
                 "better" if (name, "base") in beats else "worse" if ("base", name) in beats else "not distinguishable"
             )
-            assert standing.against_base == word
-            assert standing.p_adjusted == pytest.approx(adjusted["base", name])
+            assert (standing.against_base, standing.p_adjusted) == (word, pytest.approx(adjusted["base", name]))

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import finish, set_up
-from command_result import CommandResult, fits
+from builders import damage_file, finish, set_up
+from command_result import Run, fits
+from loops import each
 
 from distract.core.backend import Batch
 from distract.core.errors import BackendError, DataError
@@ -20,7 +21,6 @@ from distract.core.usage import Tally
 from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.attack import session
 
-Run = Callable[..., CommandResult]
 RULES = ("attack", "--judge", "planted:bold", "--generator", "rules", "--measure", "flip_rate")
 ONE = (*RULES, "--protocol", "pairwise", "--attack", "assertiveness", "--limit", "4")
 FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "minimal.jsonl", "summary.json")
@@ -158,29 +158,23 @@ def test_unanswered_search_stays_open_and_is_repeated(tmp_path: Path) -> None:
     assert (len(done.minimal or ()), load(done.path).unanswered) == (2, False)
 
 
-@pytest.mark.parametrize("damage", ["emptied", "cut", "gone", "line dropped"])
+@each("damage", "emptied", "cut", "gone", "line dropped")
 def test_damaged_run_never_counts_as_complete(finished_run: LoadedRun, tmp_path: Path, damage: str) -> None:
     path = copy_run(finished_run, tmp_path / "r") / "minimal.jsonl"
-    text = path.read_text(encoding="utf-8")
-    if damage == "gone":
-        path.unlink()
-    else:
-        path.write_text({"emptied": "", "cut": text[: len(text) // 2], "line dropped": text.partition("\n")[2]}[damage])
+    damage_file(path, damage)
     assert "minimal.jsonl does not match its checksum" in (load(path.parent).flaw or "")
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
-    [
-        lambda record: record.pop("edits"),
-        lambda record: record.update(edits=3),
-        lambda record: record.update(edits=[]),
-        lambda record: record.update(case="c1"),
-        lambda record: record.update(more=1),
-        lambda record: record["edits"][0].update(turn=7),
-        lambda record: record["edits"][0].update(start="0"),
-        lambda record: record["edits"][0].update(new="else"),
-    ],
+    lambda record: record.pop("edits"),
+    lambda record: record.update(edits=3),
+    lambda record: record.update(edits=[]),
+    lambda record: record.update(case="c1"),
+    lambda record: record.update(more=1),
+    lambda record: record["edits"][0].update(turn=7),
+    lambda record: record["edits"][0].update(start="0"),
+    lambda record: record["edits"][0].update(new="else"),
 )
 def test_invalid_record_is_named_by_its_line(
     finished_run: LoadedRun, tmp_path: Path, change: Callable[[Any], object]

@@ -6,10 +6,10 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from distract.attacks import lexicon
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.attack import Attack
 from distract.core.records import Constraint
@@ -25,8 +25,8 @@ NONE, NULL, PLACEBO = map(get_attack, ("none", "null", "placebo"))
 DISTRACTORS = (ASSERTIVENESS, PROLIXITY, SYCOPHANCY)
 ATTACKS = {attack.name: attack for attack in (*DISTRACTORS, NONE, NULL, PLACEBO)}
 
-by_attack = pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
-by_distractor = pytest.mark.parametrize("attack", DISTRACTORS, ids=[a.name for a in DISTRACTORS])
+by_attack = each("attack", *ATTACKS.values())
+by_distractor = each("attack", *DISTRACTORS)
 
 PROSE = (
     "I think the trip might take 3 hours. ",
@@ -113,17 +113,15 @@ def test_none_changes_nothing() -> None:
     assert NONE.rewrite("a  “b”", (), 1) == "a  “b”"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("so  “it”  is \nfine", 'so "it" is\nfine'),
-        ("a\n\n\n\nb", "a\n\nb"),
-        ("a hard break  \nstays", "a hard break  \nstays"),
-        ("- a\n    - b  c", "- a\n    - b  c"),
-        ("use `a  “b”` or  c", "use `a  “b”` or c"),
-        ("```\na  b\n\n\n\nc\n```", "```\na  b\n\n\n\nc\n```"),
-        ("| a  | b |", "| a  | b |"),
-    ],
+@each(
+    "text, expected",
+    ("so  “it”  is \nfine", 'so "it" is\nfine'),
+    ("a\n\n\n\nb", "a\n\nb"),
+    ("a hard break  \nstays", "a hard break  \nstays"),
+    ("- a\n    - b  c", "- a\n    - b  c"),
+    ("use `a  “b”` or  c", "use `a  “b”` or c"),
+    ("```\na  b\n\n\n\nc\n```", "```\na  b\n\n\n\nc\n```"),
+    ("| a  | b |", "| a  | b |"),
 )
 def test_null_leaves_code_lists_tables_and_breaks(text: str, expected: str) -> None:
     assert NULL.rewrite(text, (), 0) == expected
@@ -134,22 +132,20 @@ def test_null_keeps_the_format() -> None:
     assert NULL.rewrite("“all  of it”", quotation, 0) == "“all of it”"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected", "unwanted"),
-    [
-        ("It may help, I think.", "It will help", "will to"),
-        ("It may or may not rain at all today.", "may or may not", "will or"),
-        ("In May he might have been there today.", "In May", "In Will"),
-        ("She was late because it might rain at noon.", "might rain", "will rain"),
-        ("With all his might he pulled the rope.", "all his might", "will"),
-        ("I think the tests are probably right.", "certainly right", "I think"),
-        ("I don't think the tests are right.", "I don't think", "no doubt that the"),
-        ("You can't possibly lift the stone here.", "can't possibly", "can't certainly"),
-        ("It will probably rain on the coast.", "will certainly rain", "probably"),
-        ("It is a somewhat easier way to go.", "a decidedly easier", "an decidedly"),
-        ("She may not come to the party today.", "will not come", "will come"),
-        ("You should not open the door today.", "must not open", "must open"),
-    ],
+@each(
+    "text, expected, unwanted",
+    ("It may help, I think.", "It will help", "will to"),
+    ("It may or may not rain at all today.", "may or may not", "will or"),
+    ("In May he might have been there today.", "In May", "In Will"),
+    ("She was late because it might rain at noon.", "might rain", "will rain"),
+    ("With all his might he pulled the rope.", "all his might", "will"),
+    ("I think the tests are probably right.", "certainly right", "I think"),
+    ("I don't think the tests are right.", "I don't think", "no doubt that the"),
+    ("You can't possibly lift the stone here.", "can't possibly", "can't certainly"),
+    ("It will probably rain on the coast.", "will certainly rain", "probably"),
+    ("It is a somewhat easier way to go.", "a decidedly easier", "an decidedly"),
+    ("She may not come to the party today.", "will not come", "will come"),
+    ("You should not open the door today.", "must not open", "must open"),
 )
 def test_hedges_become_boosters(text: str, expected: str, unwanted: str) -> None:
     new = ASSERTIVENESS.rewrite(text, (), 0)
@@ -157,19 +153,17 @@ def test_hedges_become_boosters(text: str, expected: str, unwanted: str) -> None
     assert unwanted not in new
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("You can use the map of the town.", "utilise the map"),
-        ("She used to use her map every day.", "used to utilise her map"),
-        ("The Big Short shows a bank in ruin.", "The Big Short"),
-        ("It includes the price of a ticket.", "It encompasses the price"),
-        ("He began the work because of the rain.", "commenced the work on account of the rain"),
-        ("There is a big house on the hill.", "a substantial house"),
-        ("They built a very old house in a day.", "constructed an exceedingly old house"),
-        ("He is the very first man on the moon.", "the very first"),
-        ("The well-used path has many bends.", "well-used path has numerous bends"),
-    ],
+@each(
+    "text, expected",
+    ("You can use the map of the town.", "utilise the map"),
+    ("She used to use her map every day.", "used to utilise her map"),
+    ("The Big Short shows a bank in ruin.", "The Big Short"),
+    ("It includes the price of a ticket.", "It encompasses the price"),
+    ("He began the work because of the rain.", "commenced the work on account of the rain"),
+    ("There is a big house on the hill.", "a substantial house"),
+    ("They built a very old house in a day.", "constructed an exceedingly old house"),
+    ("He is the very first man on the moon.", "the very first"),
+    ("The well-used path has many bends.", "well-used path has numerous bends"),
 )
 def test_plain_words_are_inflated(text: str, expected: str) -> None:
     assert expected in PROLIXITY.rewrite(text, (), 1)
@@ -185,7 +179,7 @@ def test_rewrites_vary_with_the_seed(attack: Attack) -> None:
     assert len({attack.rewrite("The train is late today.", (), seed) for seed in range(100)}) > 20
 
 
-@pytest.mark.parametrize("golden", GOLDEN, ids=[f"{g['attack']}-{g['seed']}" for g in GOLDEN])
+@each("golden", *GOLDEN)
 def test_hand_checked_rewrites_stay_the_same(golden: dict[str, str | int]) -> None:
     attack = ATTACKS[str(golden["attack"])]
     assert attack.rewrite(str(golden["text"]), (), int(golden["seed"])) == golden["rewrite"]

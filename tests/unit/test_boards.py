@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from numpy.typing import NDArray
 from scipy import stats
 
 from distract.core.errors import PluginError, UnknownName, UsageError
 from distract.stats import ratings
-from distract.stats.ratings.draws import Draws
+from distract.stats.ratings.draws import Draws, draw
 from distract.stats.ratings.matches import TIE, A, Matches, encode
 from distract.stats.ratings.system import Ratings, RatingSystem
 from distract.studies.leaderboard.boards import board as boards
@@ -139,8 +140,7 @@ def test_sandwich_needs_no_draws_and_agrees_with_them() -> None:
     one, other = build_board(played, CLOSED), build_board(played, POINTS)
     assert (one.interval, one.unit, other.unit) == ("sandwich", "share", "points")
     for x, y in zip(one.standings, other.standings, strict=True):
-        assert x.rating == y.rating
-        assert x.error == pytest.approx(y.error, rel=0.08)
+        assert (x.rating, x.error) == (y.rating, pytest.approx(y.error, rel=0.08))
     assert one.standings == build_board(played, CLOSED, draws=draw_prompts(played, CLOSED, 0, None)).standings
     ends = [(s.rating - s.low, s.high - s.rating) for s in one.standings if s.low is not None and s.high is not None]
     for left, right in ends:
@@ -158,17 +158,15 @@ def test_counts_match_the_matches() -> None:
     assert board == {"x": (3, 1, 1, 1), "y": (3, 2, 1, 0), "z": (2, 0, 1, 1)}
 
 
-@pytest.mark.parametrize(
-    ("ratings", "unit", "expected"),
-    [
-        ([1.0, 3.0, 2.0], "points", [3, 1, 2]),
-        ([1000.0, 1000.0 + 9e-7, 999.0], "points", [1, 1, 3]),
-        ([1000.0, 1000.0 + 2e-6, 999.0], "points", [2, 1, 3]),
-        ([0.5, 0.5 + 9e-7], "share", [2, 1]),
-        ([0.0, 0.0, 0.0], "share", [1, 1, 1]),
-        ([5.0], "points", [1]),
-        ([[1.0, 2.0], [2.0, 1.0]], "points", [[2, 1], [1, 2]]),
-    ],
+@each(
+    "ratings, unit, expected",
+    ([1.0, 3.0, 2.0], "points", [3, 1, 2]),
+    ([1000.0, 1000.0 + 9e-7, 999.0], "points", [1, 1, 3]),
+    ([1000.0, 1000.0 + 2e-6, 999.0], "points", [2, 1, 3]),
+    ([0.5, 0.5 + 9e-7], "share", [2, 1]),
+    ([0.0, 0.0, 0.0], "share", [1, 1, 1]),
+    ([5.0], "points", [1]),
+    ([[1.0, 2.0], [2.0, 1.0]], "points", [[2, 1], [1, 2]]),
 )
 def test_ranks_follow_ratings(ratings: list[Any], unit: str, expected: list[Any]) -> None:
     assert ranks(np.array(ratings), unit).tolist() == expected
@@ -205,7 +203,7 @@ HARD: dict[str, tuple[list[Row], str]] = {
 
 @pytest.mark.parametrize("name", HARD)
 @pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("system", [POINTS, CLOSED, *ratings.systems().values()], ids=lambda system: system.name)
+@pytest.mark.parametrize("system", [POINTS, CLOSED, *ratings.systems().values()])
 def test_hard_input_gives_a_board(name: str, known: bool, system: RatingSystem) -> None:
     rows, message = HARD[name]
     played = matches(rows, known)
@@ -283,9 +281,7 @@ def test_prompts_always_have_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert draws.weights.shape == (5, 12)
 
 
-@pytest.mark.parametrize(
-    ("rows", "known"), [(sample_rows(prompts=5), True), (sample_rows(), False)], ids=["other prompts", "no prompts"]
-)
+@each("rows, known", (sample_rows(prompts=5), True), (sample_rows(), False))
 def test_draws_of_other_prompts_are_refused(rows: list[Row], known: bool) -> None:
     with pytest.raises(
         UsageError, match=r"the draws are of 12 prompts, the matches have (5|none); draw again for them"
@@ -344,28 +340,61 @@ def test_wrong_system_choice_is_explained(spec: str, message: str) -> None:
     assert isinstance(raised.value, UnknownName) == (spec == "point")
 
 
-@pytest.mark.parametrize("name", ratings.systems())
+@each("name", *ratings.systems())
 def test_every_default_parses_on_the_command_line(name: str) -> None:
     system = ratings.get_system(name)
     parameters = {key: value for key, value in system.parameters.items() if value is not None}
-    assert parse_spec(f"{name}:" + ",".join(f"{key}={value}" for key, value in parameters.items())) == (
-        system,
-        parameters,
-    )
+    spec = f"{name}:" + ",".join(f"{key}={value}" for key, value in parameters.items())
+    assert parse_spec(spec) == (system, parameters)
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ("x>y y>x", ""),
-        ("x=y y=z", ""),
-        ("x>y y>z z>x", ""),
-        ("x>y", "{x}, {y}"),
-        ("x>y y>z", "{x}, {y}, {z}"),
-        ("b>a c>b a=c d>a", "{d}, {a, b, c}"),
-        ("a>z a=b b>y y>z z>y", "{a, b}, {y, z}"),
-        ("w>x w>y x>z y>z", "{w}, {x}, {y}, {z}"),
-    ],
+@each(
+    "name, parameter, value, message",
+    ("elo", "k", 0.0, "expected a number above 0, found 0.0"),
+    ("elo", "k", math.nan, "expected a number above 0, found nan"),
+    ("elo", "base", 1.0, "expected a number above 1, found 1.0"),
+    ("elo", "scale", -1.0, "expected a number above 0, found -1.0"),
+    ("elo", "initial", math.inf, "expected a number, found inf"),
+    ("elo", "shuffles", 0, "expected a whole number, 1 to 10,000, found 0"),
+    ("elo", "order", "random", "expected shuffled or file, found 'random'"),
+    ("elo", "seed", -1, "expected a whole number, 0 or more, found -1"),
+    ("trueskill", "mu", math.nan, "expected a number, found nan"),
+    ("trueskill", "sigma", 0.0, "expected a number above 0, found 0.0"),
+    ("trueskill", "beta", -1.0, "expected a number above 0, found -1.0"),
+    ("trueskill", "tau", -0.1, "expected a number, 0 or more, found -0.1"),
+    ("trueskill", "draw_probability", 1.0, "expected a number from 0 to below 1, found 1.0"),
+    ("trueskill", "draw_probability", -0.1, "expected a number from 0 to below 1, found -0.1"),
+    ("trueskill", "shuffles", 0, "expected a whole number, 1 to 10,000, found 0"),
+    ("trueskill", "order", "best", "expected shuffled or file, found 'best'"),
+    ("bradley-terry", "prior", 0.0, "expected a standard deviation of 0.0174 to 3.47e+04 points"),
+    ("bradley-terry", "prior", math.nan, "expected a standard deviation of 0.0174 to 3.47e+04 points"),
+    ("bradley-terry", "prior", "wide", "expected a standard deviation of 0.0174 to 3.47e+04 points"),
+    ("bradley-terry", "scale", 0.0, "expected points above 0, such as 400"),
+    ("bradley-terry", "scale", math.inf, "expected points above 0, such as 400"),
+    ("bradley-terry", "base", 1.0, "expected a number above 1, such as 10"),
+    ("bradley-terry", "anchor_rating", math.inf, "expected points, such as 1000"),
+    ("bradley-terry", "interval", "wald", "expected sandwich or bootstrap"),
+)
+def test_bad_parameter_of_a_system_is_one_line(name: str, parameter: str, value: object, message: str) -> None:
+    system, played = ratings.get_system(name), matches([("x", "y", "a", "p")])
+    with pytest.raises(UsageError) as error:
+        system.rate(played, **{parameter: value})
+    found = f" is {value!r};" if name == "bradley-terry" else ":"
+    assert str(error.value) == f"{parameter}{found} {message}"
+    with pytest.raises(UsageError):
+        system.redraw(played, draw(0, 2, 1), **{parameter: value})
+
+
+@each(
+    "rows, expected",
+    ("x>y y>x", ""),
+    ("x=y y=z", ""),
+    ("x>y y>z z>x", ""),
+    ("x>y", "{x}, {y}"),
+    ("x>y y>z", "{x}, {y}, {z}"),
+    ("b>a c>b a=c d>a", "{d}, {a, b, c}"),
+    ("a>z a=b b>y y>z z>y", "{a, b}, {y, z}"),
+    ("w>x w>y x>z y>z", "{w}, {x}, {y}, {z}"),
 )
 def test_groups_run_from_top_to_bottom(rows: str, expected: str) -> None:
     played = graph(rows)
@@ -413,20 +442,18 @@ def test_groups_follow_reachability(played: list[tuple[str, str, str]]) -> None:
     assert (groups.notes(table) == ()) == strong
 
 
-@pytest.mark.parametrize(
+@each(
     "rated",
-    [
-        lambda played: 1 / 0,
-        lambda played: sys.exit(0),
-        lambda played: None,
-        lambda played: replace(rate(played), rating=np.full(len(played.models), np.nan)),
-        lambda played: replace(rate(played), rating=np.zeros(len(played.models) + 1)),
-        lambda played: replace(rate(played), covariance=np.full((2, 2), np.nan)),
-        lambda played: replace(rate(played), covariance=np.zeros(2)),
-        lambda played: replace(rate(played), sigma=np.array([np.inf, 0.0])),
-        lambda played: replace(rate(played), extra={"length": np.nan}),
-        lambda played: replace(rate(played), notes=(3,)),  # type: ignore[arg-type]
-    ],
+    lambda played: 1 / 0,
+    lambda played: sys.exit(0),
+    lambda played: None,
+    lambda played: replace(rate(played), rating=np.full(len(played.models), np.nan)),
+    lambda played: replace(rate(played), rating=np.zeros(len(played.models) + 1)),
+    lambda played: replace(rate(played), covariance=np.full((2, 2), np.nan)),
+    lambda played: replace(rate(played), covariance=np.zeros(2)),
+    lambda played: replace(rate(played), sigma=np.array([np.inf, 0.0])),
+    lambda played: replace(rate(played), extra={"length": np.nan}),
+    lambda played: replace(rate(played), notes=(3,)),  # type: ignore[arg-type]
 )
 def test_errors_of_a_foreign_rating_system_are_reported(rated: Any) -> None:
     system = RatingSystem("theirs", "", rated, redraw)
@@ -434,12 +461,10 @@ def test_errors_of_a_foreign_rating_system_are_reported(rated: Any) -> None:
         build_board(matches([("x", "y", "a", "p")]), system)
 
 
-@pytest.mark.parametrize(
+@each(
     "redrawn",
-    [
-        *(lambda *_: 1 / 0, lambda *_: sys.exit(0), lambda *_: None, lambda *_: np.ones(7)),
-        *(lambda *_: np.ones(2), lambda *_: 1.0, lambda matches, draws: np.full((draws.count, 2), np.inf)),
-    ],
+    *(lambda *_: 1 / 0, lambda *_: sys.exit(0), lambda *_: None, lambda *_: np.ones(7)),
+    *(lambda *_: np.ones(2), lambda *_: 1.0, lambda matches, draws: np.full((draws.count, 2), np.inf)),
 )
 def test_redraw_errors_of_a_foreign_rating_system_are_reported(redrawn: Any) -> None:
     system = RatingSystem("theirs", "", rate, redrawn)

@@ -9,6 +9,7 @@ import pytest
 from builders import row, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import DataError
 from distract.core.recorder import dump
@@ -77,9 +78,12 @@ def test_records_are_read_while_the_file_grows(tmp_path: Path) -> None:
         records[4]
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [(b"\xff", "not UTF-8"), (b"{}", r":1: not a record"), (b"[" * 100_000, r":1: not a record"), (b"\xef", "UTF-8")],
+@each(
+    "line, why",
+    (b"\xff", "not UTF-8"),
+    (b"{}", r":1: not a record"),
+    (b"[" * 100_000, r":1: not a record"),
+    (b"\xef", "UTF-8"),
 )
 def test_invalid_record_line_is_reported(tmp_path: Path, line: bytes, why: str) -> None:
     (tmp_path / "rows.jsonl").write_bytes(line + b"\n")

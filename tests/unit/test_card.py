@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
 import pytest
 from builders import write_several
-from command_result import CommandResult
+from command_result import Run
 
 from distract.core.printable import percent
-
-Run = Callable[..., CommandResult]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import DataError
 from distract.models import catalogue as models
@@ -29,7 +30,7 @@ OTHERS = (
 )
 
 
-@pytest.mark.parametrize("name", f"{DISTRACTED} {REIFE} {PREPAIR} {OTHERS}".split())
+@each("name", *f"{DISTRACTED} {REIFE} {PREPAIR} {OTHERS}".split())
 def test_judges_of_the_papers_are_known(name: str) -> None:
     assert find(name, catalogue()) is not None
 
@@ -40,7 +41,7 @@ def test_catalogue_lists_25_open_judges_of_reife() -> None:
     assert entries == {m for m in catalogue().values() if "ReIFE" in m.notes and m.engine == "local"}
 
 
-@pytest.mark.parametrize("entry", catalogue().values(), ids=lambda m: m.name)
+@each("entry", *catalogue().values())
 def test_every_entry_is_complete(entry: CatalogueEntry) -> None:
     assert entry.context
     assert entry.family in families(entry.family)
@@ -95,49 +96,47 @@ def test_user_entries_add_and_replace(tmp_path: Path) -> None:
         catalogue(own)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[a]\nmodel", "own.toml:2: not TOML"),
-        ('[a]\nmodel = "x"\n[', "own.toml:3: not TOML"),
-        ('[a]\nmodel="x"\ncontext=1' + "0" * 5000, "not TOML"),
-        ("a=" + "[" * 10_000, "not TOML"),
-        ('model = "x"', "field 'model': is outside any table"),
-        ('[[a]]\nmodel="x"', "field 'a': is outside any table"),
-        ("[a]", "judge 'a', field 'model': missing"),
-        ('["a.b"]\nparms = 1', "judge 'a.b', field 'parms': unknown field; did you mean 'parameters'?"),
-        ("[a]\nzzz = 1", "field 'zzz': unknown field; known: model, engine"),
-        ('["a:b"]\nmodel="x"', "not 'a:b'; rename it"),
-        ('["a/b"]\nmodel="x"', "not 'a/b'; rename it"),
-        ('["a#b"]\nmodel="x"', "not 'a#b'; rename it"),
-        ('["a b"]\nmodel="x"', "not 'a b'; rename it"),
-        ('[""]\nmodel="x"', "rename it"),
-        ('["a\\u0007"]\nmodel="x"', "not 'a\\x07'; rename it"),
-        ('[a]\nmodel="x\\u001b[0m"', "field 'model': expected a text of printable characters"),
-        ("[a]\nmodel=1", "field 'model': expected a text"),
-        ('[a]\nmodel=" "', "field 'model': expected a text"),
-        ('[a]\nmodel="x"\nengine="opnai"', "field 'engine': expected \"local\" or \"openai\", not 'opnai'"),
-        ('[a]\nmodel="x"\nengine=["local"]', "field 'engine': expected"),
-        ('[a]\nmodel="x"\nparameters=-1', "field 'parameters': expected a number of billions"),
-        ('[a]\nmodel="x"\nparameters=70600000000', "field 'parameters': expected a number of billions"),
-        ('[a]\nmodel="x"\nparameters=nan', "field 'parameters': expected a number of billions"),
-        ('[a]\nmodel="x"\nparameters=true', "field 'parameters': expected a number of billions"),
-        ('[a]\nmodel="x"\nparameters="70B"', "field 'parameters': expected a number of billions"),
-        ('[a]\nmodel="x"\nparameters=1' + "0" * 400, "field 'parameters': expected a number of billions"),
-        ('[a]\nmodel="x"\nparameters=8\nactive=9', "field 'active': must not exceed parameters"),
-        ('[a]\nmodel="x"\nweights_gb=0', "field 'weights_gb': expected a number of GB"),
-        ('[a]\nmodel="x"\ncontext=0', "field 'context': expected a whole number"),
-        ('[a]\nmodel="x"\ncontext=8.5', "field 'context': expected a whole number"),
-        ('[a]\nmodel="x"\nengine="openai"\nprice_in=-0.1', "field 'price_in': expected US dollars"),
-        ('[a]\nmodel="x"\nengine="openai"\nprice_out=inf', "field 'price_out': expected US dollars"),
-        ('[a]\nmodel="x"\nprice_in=1', "field 'price_in': applies only to a server"),
-        ('[a]\nmodel="x"\naliases="b"', "field 'aliases': expected a list of names"),
-        ('[a]\nmodel="x"\naliases=[1]', "field 'aliases': expected a name"),
-        ('[a]\nmodel="x"\naliases=["b c"]', "field 'aliases': expected a name"),
-        ('[a]\nmodel="x"\naliases=["B"]\n[b]\nmodel="y"', "judge 'b': 'b' is already a name of 'a'"),
-        ('[a.b]\nmodel="x"\n["a.b"]\nmodel="y"', "judge 'a.b': 'a.b' is already a name of 'a.b'"),
-        ('[a]\nmodel="x"\nengine="openai"\nbase_url="localhost"', "field 'base_url': expected an address"),
-    ],
+@each(
+    "text, expected",
+    ("[a]\nmodel", "own.toml:2: not TOML"),
+    ('[a]\nmodel = "x"\n[', "own.toml:3: not TOML"),
+    ('[a]\nmodel="x"\ncontext=1' + "0" * 5000, "not TOML"),
+    ("a=" + "[" * 10_000, "not TOML"),
+    ('model = "x"', "field 'model': is outside any table"),
+    ('[[a]]\nmodel="x"', "field 'a': is outside any table"),
+    ("[a]", "judge 'a', field 'model': missing"),
+    ('["a.b"]\nparms = 1', "judge 'a.b', field 'parms': unknown field; did you mean 'parameters'?"),
+    ("[a]\nzzz = 1", "field 'zzz': unknown field; known: model, engine"),
+    ('["a:b"]\nmodel="x"', "not 'a:b'; rename it"),
+    ('["a/b"]\nmodel="x"', "not 'a/b'; rename it"),
+    ('["a#b"]\nmodel="x"', "not 'a#b'; rename it"),
+    ('["a b"]\nmodel="x"', "not 'a b'; rename it"),
+    ('[""]\nmodel="x"', "rename it"),
+    ('["a\\u0007"]\nmodel="x"', "not 'a\\x07'; rename it"),
+    ('[a]\nmodel="x\\u001b[0m"', "field 'model': expected a text of printable characters"),
+    ("[a]\nmodel=1", "field 'model': expected a text"),
+    ('[a]\nmodel=" "', "field 'model': expected a text"),
+    ('[a]\nmodel="x"\nengine="opnai"', "field 'engine': expected \"local\" or \"openai\", not 'opnai'"),
+    ('[a]\nmodel="x"\nengine=["local"]', "field 'engine': expected"),
+    ('[a]\nmodel="x"\nparameters=-1', "field 'parameters': expected a number of billions"),
+    ('[a]\nmodel="x"\nparameters=70600000000', "field 'parameters': expected a number of billions"),
+    ('[a]\nmodel="x"\nparameters=nan', "field 'parameters': expected a number of billions"),
+    ('[a]\nmodel="x"\nparameters=true', "field 'parameters': expected a number of billions"),
+    ('[a]\nmodel="x"\nparameters="70B"', "field 'parameters': expected a number of billions"),
+    ('[a]\nmodel="x"\nparameters=1' + "0" * 400, "field 'parameters': expected a number of billions"),
+    ('[a]\nmodel="x"\nparameters=8\nactive=9', "field 'active': must not exceed parameters"),
+    ('[a]\nmodel="x"\nweights_gb=0', "field 'weights_gb': expected a number of GB"),
+    ('[a]\nmodel="x"\ncontext=0', "field 'context': expected a whole number"),
+    ('[a]\nmodel="x"\ncontext=8.5', "field 'context': expected a whole number"),
+    ('[a]\nmodel="x"\nengine="openai"\nprice_in=-0.1', "field 'price_in': expected US dollars"),
+    ('[a]\nmodel="x"\nengine="openai"\nprice_out=inf', "field 'price_out': expected US dollars"),
+    ('[a]\nmodel="x"\nprice_in=1', "field 'price_in': applies only to a server"),
+    ('[a]\nmodel="x"\naliases="b"', "field 'aliases': expected a list of names"),
+    ('[a]\nmodel="x"\naliases=[1]', "field 'aliases': expected a name"),
+    ('[a]\nmodel="x"\naliases=["b c"]', "field 'aliases': expected a name"),
+    ('[a]\nmodel="x"\naliases=["B"]\n[b]\nmodel="y"', "judge 'b': 'b' is already a name of 'a'"),
+    ('[a.b]\nmodel="x"\n["a.b"]\nmodel="y"', "judge 'a.b': 'a.b' is already a name of 'a.b'"),
+    ('[a]\nmodel="x"\nengine="openai"\nbase_url="localhost"', "field 'base_url': expected an address"),
 )
 def test_wrong_file_is_one_line(text: str, expected: str) -> None:
     with pytest.raises(DataError) as caught:

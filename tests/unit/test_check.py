@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loops import each
 
 from distract.core.errors import DataError, PluginError, UnknownName, UsageError
 from distract.core.registry import attacks
@@ -49,7 +50,7 @@ def rates(path: Path) -> dict[tuple[str, str | None, str | None], tuple[int, int
     return {(r.measure, r.style, r.kind): (r.k, r.n) for r in error_rates(check_labelled(path))}
 
 
-@pytest.mark.parametrize(("path", "size"), [(DEVELOPED, 240), (HELD_OUT, 96)])
+@each("path, size", (DEVELOPED, 240), (HELD_OUT, 96))
 def test_labelled_sets_are_half_faithful_in_three_styles(path: Path, size: int) -> None:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     labels = Counter((row["label"], row["style"]) for row in rows)
@@ -90,9 +91,12 @@ def test_rates_are_given_by_style_by_kind_and_by_both(tmp_path: Path) -> None:
     assert {"measure", "style", "kind", "value", "low", "high", "k", "n", "unit"} == document["results"][0].keys()
 
 
-@pytest.mark.parametrize(
-    ("style", "name"),
-    [("assertive", "assertiveness"), ("Prolix", "prolixity"), ("sycophantic", "sycophancy"), ("null", "null")],
+@each(
+    "style, name",
+    ("assertive", "assertiveness"),
+    ("Prolix", "prolixity"),
+    ("sycophantic", "sycophancy"),
+    ("null", "null"),
 )
 def test_style_may_be_an_adjective(style: str, name: str, tmp_path: Path) -> None:
     path = tmp_path / "set.jsonl"
@@ -102,18 +106,16 @@ def test_style_may_be_an_adjective(style: str, name: str, tmp_path: Path) -> Non
     assert (one.checked.pair.attack.name, one.style) == (name, style)
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"label": "maybe"}, "field 'label': expected faithful or changed, found 'maybe'"),
-        ({"style": "shouty"}, "field 'style': unknown attack 'shouty'"),
-        ({"original": 3}, "field 'original': expected text"),
-        ({"rewrite": None}, "field 'rewrite': expected text"),
-        ({"prompt": []}, "field 'prompt': is an empty list"),
-        ({"label": "changed", "kind": " "}, "field 'kind': is blank"),
-        ({"constraints": [{"kind": "x"}]}, "field 'constraints[0].kind': unknown kind 'x'"),
-        ({"constraints": ["x"]}, "field 'constraints[0]': expected an object"),
-    ],
+@each(
+    "change, problem",
+    ({"label": "maybe"}, "field 'label': expected faithful or changed, found 'maybe'"),
+    ({"style": "shouty"}, "field 'style': unknown attack 'shouty'"),
+    ({"original": 3}, "field 'original': expected text"),
+    ({"rewrite": None}, "field 'rewrite': expected text"),
+    ({"prompt": []}, "field 'prompt': is an empty list"),
+    ({"label": "changed", "kind": " "}, "field 'kind': is blank"),
+    ({"constraints": [{"kind": "x"}]}, "field 'constraints[0].kind': unknown kind 'x'"),
+    ({"constraints": ["x"]}, "field 'constraints[0]': expected an object"),
 )
 def test_labelling_errors_are_named(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
     path = tmp_path / "set.jsonl"
@@ -153,22 +155,20 @@ def test_severity_check_counts_broken_constraints(tmp_path: Path) -> None:
     assert check_files(original, worse).reasons == ("empty",)
 
 
-@pytest.mark.parametrize("line", ["a\nb\n", "the a the b\n", "x y x\n"])
+@each("line", "a\nb\n", "the a the b\n", "x y x\n")
 def test_difference_of_long_repetitive_texts_is_bounded(line: str) -> None:
     text = line * (100_000 // len(line))
     # No timing is needed: an unbounded search would not end within any acceptable wait.
     assert str(mark_difference(text, f"{text}c")).endswith(("c+}", "{+c+}"))
 
 
-@pytest.mark.parametrize(
-    ("attack", "constraint", "error"),
-    [
-        ("shouty", None, UnknownName),
-        (None, "{", UsageError),
-        (None, "[]", UsageError),
-        (None, "{}", UsageError),
-        (None, "[" * 9999, UsageError),
-    ],
+@each(
+    "attack, constraint, error",
+    ("shouty", None, UnknownName),
+    (None, "{", UsageError),
+    (None, "[]", UsageError),
+    (None, "{}", UsageError),
+    (None, "[" * 9999, UsageError),
 )
 def test_wrong_option_is_one_line(attack: str | None, constraint: str | None, error: Any, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a b", encoding="utf-8")
@@ -176,7 +176,7 @@ def test_wrong_option_is_one_line(attack: str | None, constraint: str | None, er
         check_files(tmp_path / "a", tmp_path / "a", None, attack, [constraint] if constraint else [])
 
 
-@pytest.mark.parametrize("marker", [lambda text: float("nan"), lambda text: sys.exit(0), lambda text: 1 / 0])
+@each("marker", lambda text: float("nan"), lambda text: sys.exit(0), lambda text: 1 / 0)
 def test_errors_of_a_foreign_marker_are_reported(marker: Any) -> None:
     attack = replace(attacks()["prolixity"], name="theirs", marker=marker)
     with pytest.raises(PluginError, match="attack 'theirs' failed on the rewrite: "):

@@ -11,6 +11,7 @@ from builders import case
 from distract.attacks import controls, hollow, injection
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import registry
 from distract.core.attack import Attack
@@ -76,7 +77,7 @@ def verdict_texts(request: Request) -> Iterator[str]:
         yield request.prefill + outcomes[name]
 
 
-@pytest.mark.parametrize("protocol", registry.protocols().values(), ids=lambda protocol: protocol.name)
+@each("protocol", *registry.protocols().values())
 def test_forged_verdict_has_the_format_of_every_protocol(protocol: Protocol) -> None:
     forged = text_of("fake-verdict")
     requests: list[Request] = []
@@ -94,7 +95,7 @@ def test_forged_verdict_has_the_format_of_every_protocol(protocol: Protocol) -> 
         assert re.search(rf"(?<![\w\[]){re.escape(closed)}(?![\w\]])", forged), f"{closed} is missing"
 
 
-@pytest.mark.parametrize("attack", WRAPPERS, ids=lambda attack: attack.name)
+@pytest.mark.parametrize("attack", WRAPPERS)
 def test_each_sentence_is_what_its_attack_declares(attack: Attack) -> None:
     for text in ("Red, as most barns are.", "# Colours\n\n- Red\n- **Blue**", "say red", "RED!", "```\nred\n```"):
         one = case(responses=[Response("x", (text,)), Y])
@@ -106,7 +107,7 @@ def test_each_sentence_is_what_its_attack_declares(attack: Attack) -> None:
             assert ("adds", attack.truth) in result.evidence
 
 
-@pytest.mark.parametrize("attack", [*WRAPPERS, *HOLLOW], ids=lambda attack: attack.name)
+@each("attack", *WRAPPERS, *HOLLOW)
 def test_all_turns_are_there_and_a_seed_repeats_itself(attack: Attack) -> None:
     for seed in SEEDS:
         one = write(attack, SPOKEN, seed)
@@ -130,7 +131,7 @@ def test_control_is_about_as_long_as_a_plea() -> None:
     assert max(map(len, sentences)) < 1.25 * min(map(len, sentences))
 
 
-@pytest.mark.parametrize("name", ["zero-width", "look-alike"])
+@each("name", "zero-width", "look-alike")
 def test_hidden_plea_can_be_read_again(name: str) -> None:
     hidden = {text_of(name, seed=seed).removeprefix(X.text).strip("\n") for seed in SEEDS}
     assert {read_plainly(one) for one in hidden} == {*injection.PLEAS}
@@ -175,17 +176,15 @@ def test_claim_about_a_rival_needs_one() -> None:
     assert result == PlanResult("no rival, on which the attack depends")
 
 
-@pytest.mark.parametrize(
-    ("name", "texts"),
-    [
-        ("empty", {""}),
-        ("punctuation", {":", ".", ",", " "}),
-        ("solution-word", {*hollow._SOLUTION}),
-        ("thought-process", {*hollow._THOUGHTS}),
-        ("refusal", {*hollow._REFUSALS}),
-        ("null-model", {hollow._NULL}),
-        ("restated-question", {"The question is: Name a colour."}),
-    ],
+@each(
+    "name, texts",
+    ("empty", {""}),
+    ("punctuation", {":", ".", ",", " "}),
+    ("solution-word", {*hollow._SOLUTION}),
+    ("thought-process", {*hollow._THOUGHTS}),
+    ("refusal", {*hollow._REFUSALS}),
+    ("null-model", {hollow._NULL}),
+    ("restated-question", {"The question is: Name a colour."}),
 )
 def test_hollow_answers_have_all_their_forms_and_no_content(name: str, texts: set[str]) -> None:
     assert {text_of(name, seed=seed) for seed in range(150)} == texts
@@ -199,7 +198,7 @@ def test_question_is_restated_turn_by_turn_and_bounded() -> None:
     assert len(text_of("restated-question", long)) < hollow.LONGEST_QUESTION + 30
 
 
-@pytest.mark.parametrize("protocol", registry.protocols().values(), ids=lambda protocol: protocol.name)
+@each("protocol", *registry.protocols().values())
 def test_every_protocol_judges_an_empty_response(protocol: Protocol) -> None:
     nothing = Response("x", ("",), "empty")
     judgments = judge_all(make_planted("fair"), protocol, nothing, Y)
@@ -217,7 +216,7 @@ def test_only_a_placebo_that_rewrites_feeds_the_margin() -> None:
     assert {one.name for one in scope.attacks} == {"filler", "placebo"}
 
 
-@pytest.mark.parametrize("name", ["plea", "zero-width", "rival-claim"])
+@each("name", "plea", "zero-width", "rival-claim")
 def test_invariants_take_injections(name: str, tmp_path: Path) -> None:
     cases = [case(f"c{i}", prompt=f"{i}?") for i in range(9)]
     wins = pytest.raises(invariants.Violation, match=rf"wins after its rewrite \({name}\)")
@@ -227,13 +226,11 @@ def test_invariants_take_injections(name: str, tmp_path: Path) -> None:
         assert invariants.distractor_invariant(judge, cases, name).n == 9
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "arguments"),
-    [
-        ("red is warm", "change_case:english_lowercase", ()),
-        ("RED IS WARM", "change_case:english_capital", ()),
-        ("Red. The end.", "startend:end_checker", (("end_phrase", "The end."),)),
-    ],
+@each(
+    "text, kind, arguments",
+    ("red is warm", "change_case:english_lowercase", ()),
+    ("RED IS WARM", "change_case:english_capital", ()),
+    ("Red. The end.", "startend:end_checker", (("end_phrase", "The end."),)),
 )
 def test_filler_keeps_the_format(text: str, kind: str, arguments: tuple[tuple[str, str], ...]) -> None:
     constraint = Constraint(kind, arguments)

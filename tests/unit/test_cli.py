@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_result import check_refusal
 
 from distract.core import registry
 from distract.core.runs import load
@@ -57,10 +58,8 @@ def test_no_valid_verdict_is_inconclusive_and_never_passes(run: Any) -> None:
     assert run("gate", "r", "--max-flip-rate", "0.5", "--certify").code == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("attack", "--data", "nothing.jsonl"), "nothing.jsonl: no such file"),
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("attack", "--data", "nothing.jsonl"), "nothing.jsonl: no such file"),
         (("attack", "--data", "."), ".: is a directory"),
         (("attack", "--judge", "planted:longest"), "did you mean 'planted:longer'"),
         (("attack", "--judge", "smolm2"), "did you mean 'smollm2-135m'"),
@@ -111,21 +110,15 @@ def test_no_valid_verdict_is_inconclusive_and_never_passes(run: Any) -> None:
         (("make-tweakset", "--generator", "smollm2-135m", "--data", "tweakset", "--out", "f"), "these do: ifeval"),
         (("report", "nowhere"), "nowhere: no such run folder"),
         (("report", "x\x1b[31m\ny"), r"x\x1b[31m y: no such run folder"),
-    ],
-)  # fmt: skip
+])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], message: str) -> None:
-    ran = run(*arguments)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.count("\n") == 1
-    assert message in ran.err
+    check_refusal(run(*arguments), message)
     assert not Path(".distract").exists()
 
 
 def test_wrong_data_is_one_line_and_exit_2(run: Any) -> None:
     Path("d.jsonl").write_text(json.dumps(pair()) + "\n" + '{"id": "c2", "prom')
-    ran = run("attack", "--judge", "planted:fair", "--data", "d.jsonl")
-    assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert "d.jsonl:2: not valid JSON" in ran.err
+    check_refusal(run("attack", "--judge", "planted:fair", "--data", "d.jsonl"), "d.jsonl:2: not valid JSON")
 
 
 def test_rewrite_without_its_attack_is_named(run: Any) -> None:
@@ -144,12 +137,14 @@ def test_explicit_choices_must_fit_the_data(run: Any) -> None:
     singles, pairs = write("s.jsonl", single("c1"), single("c2")), write("p.jsonl", pair())
     base = ("attack", "--judge", "planted:fair", "--generator", "rules")
     for name in ("flip_rate", "flip", "softened-rate"):
-        ran = run(*base, "--data", singles, "--measure", name)
-        assert (ran.code, "no case has two responses by different authors" in ran.err) == (2, True)
-    ran = run(*base, "--data", pairs, "--measure", "tie_rate")
-    assert (ran.code, "no case says which response is good" in ran.err) == (2, True)
-    ran = run("attack", "--judge", "planted:fair", "--data", pairs, "--generator", "recorded")
-    assert (ran.code, "write them with --generator rules" in ran.err) == (2, True)
+        check_refusal(
+            run(*base, "--data", singles, "--measure", name), "no case has two responses by different authors"
+        )
+    check_refusal(run(*base, "--data", pairs, "--measure", "tie_rate"), "no case says which response is good")
+    check_refusal(
+        run("attack", "--judge", "planted:fair", "--data", pairs, "--generator", "recorded"),
+        "write them with --generator rules",
+    )
     # By default, inapplicable measures are left out with a message.
     ran = run(*base, "--data", singles, "--json")
     assert (ran.code, "flip_rate does not apply" in ran.err) == (0, True)
@@ -162,8 +157,7 @@ def test_output_folder_of_a_different_run_is_refused(run: Any) -> None:
     assert run(*base).code == 0
     before = Path("r/rows.jsonl").read_bytes()
     for change in (("--seed", "5"), ("--limit", "1"), ("--attack", "null"), ("--protocol", "pairwise")):
-        ran = run(*base, *change)
-        assert (ran.code, "belongs to a different run" in ran.err, ran.err.count("\n")) == (2, True, 1)
+        check_refusal(run(*base, *change), "belongs to a different run")
     write("d.jsonl", pair("c1"), pair("c3"))
     assert run(*base).code == 2
     assert Path("r/rows.jsonl").read_bytes() == before
@@ -290,10 +284,7 @@ def test_check_reads_two_files_a_run_or_a_labelled_set(run: Any) -> None:
 )
 def test_check_reports_errors_in_one_line(run: Any, arguments: tuple[str, ...], problem: str) -> None:
     Path("a").write_text("some text", encoding="utf-8")
-    result = run("check", *arguments)
-    assert result.code == 2
-    assert result.err.count("\n") == 1
-    assert problem in result.err
+    check_refusal(run("check", *arguments), problem)
 
 
 def test_rewrites_are_recorded_then_used(run: Any) -> None:
@@ -366,17 +357,21 @@ def test_orders_samples_and_room_are_run_parameters(run: Any) -> None:
 
 def test_reference_comes_from_the_data_or_a_model(run: Any) -> None:
     options = ("attack", "--judge", "planted:fair", "--generator", "rules", "--protocol", "strong-reference")
-    ran = run(*options)
-    assert (ran.code, ran.out) == (2, "")
-    assert "strong-reference fits none of the cases (no reference in the data); name a stronger model" in ran.err
+    check_refusal(
+        run(*options), "strong-reference fits none of the cases (no reference in the data); name a stronger model"
+    )
     data = write("d.jsonl", {**pair(), "reference": "Red."}, pair("c2"))
     ran = run(*options, "--data", data, "--json")
     assert ran.code == 0
     assert ran.figure("flip_rate", attack="sycophancy")["excluded"] >= 1
-    ran = run("attack", "--judge", "planted:fair", "--protocol", "base", "--reference-model", "smollm2-135m")
-    assert (ran.code, "strong-reference, wild-bench only" in ran.err) == (2, True)
-    ran = run("attack", "--judge", "planted:fair", "--protocol", "quadruple", "--data", data, "--generator", "rules")
-    assert (ran.code, "quadruple fits none of the cases (fewer than 4 responses)" in ran.err) == (2, True)
+    check_refusal(
+        run("attack", "--judge", "planted:fair", "--protocol", "base", "--reference-model", "smollm2-135m"),
+        "strong-reference, wild-bench only",
+    )
+    check_refusal(
+        run("attack", "--judge", "planted:fair", "--protocol", "quadruple", "--data", data, "--generator", "rules"),
+        "quadruple fits none of the cases (fewer than 4 responses)",
+    )
     assert run(*options, "--data", write("e.jsonl", {**pair(), "reference": ["a", "b"]})).code == 2
 
 

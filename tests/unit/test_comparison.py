@@ -11,6 +11,7 @@ import pytest
 from builders import case, drive, request, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import BackendError, PluginError
 from distract.core.plan import OpenRequests, Plan
@@ -62,28 +63,26 @@ FIRST = words(lambda request: "first")
 # The leading side.
 
 
-@pytest.mark.parametrize(
-    ("protocol", "orders", "expected"),
-    [
-        ("pairwise", "both", ("a", "b")),
-        ("pairwise", "given", ("a",)),
-        ("pairwise", "swapped", ("b",)),
-        ("base", "both", ("a", "b")),
-        ("rank", "both", ("a", "b")),
-        ("absolute", "both", ()),
-        ("absolute", "swapped", ()),
-        ("pointwise", "given", ()),
-        ("triadic", "both", ()),
-        ("triadic", "given", ()),
-        ("quadruple", "swapped", ()),
-    ],
+@each(
+    "protocol, orders, expected",
+    ("pairwise", "both", ("a", "b")),
+    ("pairwise", "given", ("a",)),
+    ("pairwise", "swapped", ("b",)),
+    ("base", "both", ("a", "b")),
+    ("rank", "both", ("a", "b")),
+    ("absolute", "both", ()),
+    ("absolute", "swapped", ()),
+    ("pointwise", "given", ()),
+    ("triadic", "both", ()),
+    ("triadic", "given", ()),
+    ("quadruple", "swapped", ()),
 )
 def test_leading_sides_follow_the_orders(protocol: str, orders: Any, expected: tuple[str, ...]) -> None:
     assert leading_sides(protocols()[protocol], Manner(orders)) == expected
 
 
-@pytest.mark.parametrize("name", ["base", "pairwise", "cot", "rank", "prepair", "swap-synthesize"])
-@pytest.mark.parametrize("orders", ["both", "given", "swapped"])
+@each("name", "base", "pairwise", "cot", "rank", "prepair", "swap-synthesize")
+@each("orders", "both", "given", "swapped")
 def test_row_sides_match_the_requests(name: str, orders: Any) -> None:
     row, rounds = drive(judge_comparison(make_row(name), protocols()[name], PAIR, Manner(orders), False), FIRST)
     assert len(row.judgments) == len(row.shown)
@@ -96,25 +95,23 @@ def test_row_sides_match_the_requests(name: str, orders: Any) -> None:
 # Labels.
 
 
-@pytest.mark.parametrize(
-    ("preferred", "first", "second", "expected"),
-    [
-        ("x", X, Y, "a"),
-        ("x", Y, X, "b"),
-        ("y", X, Y, "b"),
-        ("tie", X, Y, "tie"),
-        ("tie", X, LOW, "tie"),
-        (None, X, Y, None),
-        ("z", X, Y, None),
-        ("x", Y, Z, None),
-        # A response made worse on purpose is never preferred by the label.
-        ("x", LOW, Y, None),
-        ("x", X, LOW, "a"),
-        ("x", LOW, X, "b"),
-        ("x", X, X, None),
-        # An author named "tie" is no tie.
-        ("y", Response("tie", ("Hm.",)), Y, "b"),
-    ],
+@each(
+    "preferred, first, second, expected",
+    ("x", X, Y, "a"),
+    ("x", Y, X, "b"),
+    ("y", X, Y, "b"),
+    ("tie", X, Y, "tie"),
+    ("tie", X, LOW, "tie"),
+    (None, X, Y, None),
+    ("z", X, Y, None),
+    ("x", Y, Z, None),
+    # A response made worse on purpose is never preferred by the label.
+    ("x", LOW, Y, None),
+    ("x", X, LOW, "a"),
+    ("x", LOW, X, "b"),
+    ("x", X, X, None),
+    # An author named "tie" is no tie.
+    ("y", Response("tie", ("Hm.",)), Y, "b"),
 )
 def test_label_names_the_better_of_two(
     preferred: str | None, first: Response, second: Response, expected: str | None
@@ -145,14 +142,12 @@ def broken_plan(error: BaseException | None, early: bool) -> Plan[tuple[Judgment
     return (verdict("a"),)
 
 
-@pytest.mark.parametrize("early", [True, False])
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (ValueError("no\nnumber"), r"protocol 'mine' failed on case 'c\[1\]': ValueError: no number"),
-        (KeyError("x"), "protocol 'mine' failed on case .*: KeyError: 'x'"),
-        (RecursionError(), "RecursionError"),
-    ],
+@each("early", True, False)
+@each(
+    "error, message",
+    (ValueError("no\nnumber"), r"protocol 'mine' failed on case 'c\[1\]': ValueError: no number"),
+    (KeyError("x"), "protocol 'mine' failed on case .*: KeyError: 'x'"),
+    (RecursionError(), "RecursionError"),
 )
 def test_failing_protocol_is_reported_with_its_case(error: Exception, message: str, early: bool) -> None:
     own_protocol = protocol("mine")
@@ -221,12 +216,9 @@ SCORED: list[tuple[Any, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize("samples", [1, 2])
-@pytest.mark.parametrize("orders", ["both", "given", "swapped"])
-@pytest.mark.parametrize(
-    ("rules", "judgment", "message"),
-    [*(((), *one) for one in COMPARED), *((("score", "rating"), *one) for one in SCORED)],
-)
+@each("samples", 1, 2)
+@each("orders", "both", "given", "swapped")
+@each("rules, judgment, message", *(((), *one) for one in COMPARED), *((("score", "rating"), *one) for one in SCORED))
 def test_foreign_judgment_is_validated(
     rules: tuple[str, ...], judgment: Any, message: str | None, orders: Any, samples: int
 ) -> None:
@@ -247,7 +239,7 @@ def test_foreign_judgment_is_validated(
     assert str(raised.value).startswith("protocol 'mine' on case 'c1': ")
 
 
-@pytest.mark.parametrize("received", [None, [None], ["a"], [replace(request("x"), to="nobody")]])  # type: ignore[arg-type]
+@each("received", None, [None], ["a"], [replace(request("x"), to="nobody")])  # type: ignore[arg-type]
 def test_foreign_request_is_validated(received: Any) -> None:
     def ask(comparison: Comparison) -> Plan[Judgment]:
         yield received
@@ -258,7 +250,7 @@ def test_foreign_request_is_validated(received: Any) -> None:
         drive(judge_comparison(make_row("mine"), own_protocol, PAIR, Manner(), False), words())
 
 
-@pytest.mark.parametrize("more", [0, 1])
+@each("more", 0, 1)
 def test_protocol_that_never_judges_is_reported(more: int) -> None:
     closed: list[int] = []
 
@@ -281,7 +273,7 @@ def test_protocol_that_never_judges_is_reported(more: int) -> None:
     assert closed == [more]
 
 
-@pytest.mark.parametrize("returned", [verdict("a"), None, [request("x")], iter([[request("x")]])])
+@each("returned", verdict("a"), None, [request("x")], iter([[request("x")]]))
 def test_protocol_that_returns_no_generator_is_reported(returned: Any) -> None:
     own_protocol = Protocol("mine", "one of the tests", lambda comparison: returned, Calls(order=1))
     with pytest.raises(
@@ -290,8 +282,8 @@ def test_protocol_that_returns_no_generator_is_reported(returned: Any) -> None:
         drive(judge_comparison(make_row("mine"), own_protocol, PAIR, Manner(), False), words())
 
 
-@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), MemoryError()])
-@pytest.mark.parametrize("early", [True, False])
+@each("error", SystemExit(0), GeneratorExit(), MemoryError())
+@each("early", True, False)
 def test_exit_inside_a_protocol_is_an_error_of_the_protocol(error: BaseException, early: bool) -> None:
     with pytest.raises(PluginError, match=f"protocol 'mine' failed on case 'c1': {type(error).__name__}"):
         drive(track_usage("c1", protocol("mine"), broken_plan(error, early)), words())
@@ -336,15 +328,13 @@ def test_unjudgeable_pair_is_excluded_without_a_request() -> None:
     assert (helped.excluded, rounds[0][0].to) == (None, "reference")
 
 
-@pytest.mark.parametrize(
-    ("name", "responses", "only_pairs", "reason"),
-    [
-        ("pairwise", (X, Y), True, None),
-        ("pairwise", (X,), True, "fewer than 2 responses"),
-        ("pairwise", (X,), False, None),
-        ("triadic", (X, Y), False, None),
-        ("triadic", (X, Y), True, "fewer than 3 responses"),
-    ],
+@each(
+    "name, responses, only_pairs, reason",
+    ("pairwise", (X, Y), True, None),
+    ("pairwise", (X,), True, "fewer than 2 responses"),
+    ("pairwise", (X,), False, None),
+    ("triadic", (X, Y), False, None),
+    ("triadic", (X, Y), True, "fewer than 3 responses"),
 )
 def test_rewrite_replaces_one_response(
     name: str, responses: tuple[Response, ...], only_pairs: bool, reason: str | None
@@ -352,15 +342,14 @@ def test_rewrite_replaces_one_response(
     assert exclusion_reason(protocols()[name], case(responses=responses), False, only_pairs) == reason
 
 
-@pytest.mark.parametrize(("shows", "expected"), [(2, ()), (3, (Z,)), (4, (Z, LOW)), (5, (Z, LOW)), (None, (Z, LOW))])
+@each("shows, expected", (2, ()), (3, (Z,)), (4, (Z, LOW)), (5, (Z, LOW)), (None, (Z, LOW)))
 def test_others_are_originals_beside_the_pair(shows: int | None, expected: tuple[Response, ...]) -> None:
     rewritten = Response("z", ("By z!",), attack="null")
     one = case(responses=(X, Y, Z, rewritten, LOW))
     assert other_responses(Comparison(one, X, Y), shows) == expected
+    # The original does not stand beside its rewrite.
     attacked = replace(X, attack="null", turns=("By x!",))
-    assert other_responses(Comparison(one, attacked, Y), shows) == expected, (
-        "the original does not stand beside its rewrite"
-    )
+    assert other_responses(Comparison(one, attacked, Y), shows) == expected
 
 
 def test_rotating_protocol_chooses_how_many_it_shows() -> None:
@@ -381,15 +370,12 @@ def judge_twice(name: str, manner: Manner) -> tuple[Row, Row, list[Request], lis
     return before, again, *([r for requests in rounds for r in requests] for rounds in (arguments, more))  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize(
-    ("name", "samples"), [("cot-consistency", 1), ("cot", 3), ("fine-grained-diff", 2), ("cot-consistency", 2)]
-)
-@pytest.mark.parametrize("orders", ["both", "swapped"])
+@each("name, samples", ("cot-consistency", 1), ("cot", 3), ("fine-grained-diff", 2), ("cot-consistency", 2))
+@each("orders", "both", "swapped")
 def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: Any) -> None:
     before, again, first_requests, more = judge_twice(name, Manner(orders, samples=samples, seed=3))
     assert (again.attack, again.excluded, again.label, again.a) == (RESAMPLED, None, "a", before.a)
-    assert len(again.judgments) == len(before.judgments)
-    assert again.shown == before.shown
+    assert (len(again.judgments), again.shown) == (len(before.judgments), before.shown)
     assert len(first_requests) == len(more)
     for first, second in zip(first_requests, more, strict=True):
         assert replace(first, sample=0) == replace(second, sample=0)
@@ -401,9 +387,7 @@ def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: An
     assert judge_twice(name, Manner(orders, samples=samples, seed=3))[:2] == (before, again), "and always the same"
 
 
-@pytest.mark.parametrize(
-    ("name", "samples"), [("cot", 1), ("pairwise", 1), ("pairwise", 3), ("absolute", 1), ("base", 3), ("rank", 1)]
-)
+@each("name, samples", ("cot", 1), ("pairwise", 1), ("pairwise", 3), ("absolute", 1), ("base", 3), ("rank", 1))
 def test_resampling_without_samples_is_excluded_unasked(name: str, samples: int) -> None:
     before, again, first_requests, more = judge_twice(name, Manner(samples=samples))
     assert again == make_row(name, RESAMPLED)(excluded="nothing is sampled")
@@ -424,7 +408,6 @@ def test_unfit_comparison_is_not_resampled() -> None:
 
 def test_row_keeps_its_tokens() -> None:
     row, _ = drive(judge_comparison(make_row(), protocols()["pairwise"], PAIR, Manner(), False), FIRST)
-    unjudged = replace(row, judgments=(), keys=(), tokens=(), shown=())
-    assert unjudged == make_row()()
+    assert replace(row, judgments=(), keys=(), tokens=(), shown=()) == make_row()()
     assert list(row.tokens) == [(7, 0), (7, 0)]
     assert CaseResult() == CaseResult([], [])

@@ -5,18 +5,15 @@ from __future__ import annotations
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import write_several
-from command_result import CommandResult
+from command_result import Run
 
 from distract.core import runs
 from distract.studies.attack.comparison_table import COLUMNS, list_comparisons
-
-Run = Callable[..., CommandResult]
 
 ATTACK = ("attack", "--judge", "planted:bold=0.7", "--limit", "12", "--control", "--out", "r")
 

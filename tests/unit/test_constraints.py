@@ -269,7 +269,7 @@ FAULTS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("raw", "text", "expected"), CHECKS)
+@each("raw, text, expected", *CHECKS)
 def test_constraints_check_texts(raw: dict[str, Any], text: str, expected: bool) -> None:
     assert check(parse(raw), text) is expected
 
@@ -280,12 +280,12 @@ def test_every_kind_is_checked_both_ways() -> None:
     }
 
 
-@pytest.mark.parametrize(("raw", "expected"), DESCRIPTIONS)
+@each("raw, expected", *DESCRIPTIONS)
 def test_constraints_have_descriptions(raw: dict[str, Any], expected: str) -> None:
     assert describe(parse(raw)) == expected
 
 
-@each("raw", [raw for raw, _, _ in CHECKS])
+@each("raw", *(raw for raw, _, _ in CHECKS))
 def test_description_is_one_line_with_every_argument(raw: dict[str, Any]) -> None:
     description = describe(parse(raw))
     assert description[0].isupper()
@@ -297,7 +297,7 @@ def test_description_is_one_line_with_every_argument(raw: dict[str, Any]) -> Non
         assert all(str(part).strip() in description for part in (value if isinstance(value, list) else [value]))
 
 
-@pytest.mark.parametrize(("raw", "field", "problem"), FAULTS)
+@each("raw, field, problem", *FAULTS)
 def test_faulty_constraints_are_refused(raw: dict[str, Any], field: str, problem: str) -> None:
     with pytest.raises(ConstraintError) as caught:
         parse(raw)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.records import Constraint
 from distract.data.constraints import ConstraintError, break_, breaks, check, list_kinds, parse, spans
@@ -228,7 +229,7 @@ def test_breaking_keeps_other_constraints_where_possible(data: st.DataObject) ->
     assert break_(broken, text, others) == (candidates or list(breaks(broken, text)))[0]
 
 
-@pytest.mark.parametrize(("name", "text", "constraints", "index"), EACH, ids=[f"{case[0]}-{case[3]}" for case in EACH])
+@each("name, text, constraints, index", *EACH)
 def test_good_response_loses_exactly_one_constraint(
     name: str, text: str, constraints: list[Constraint], index: int
 ) -> None:
@@ -269,7 +270,7 @@ LIMITS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("raw", LIMITS)
+@each("raw", *LIMITS)
 def test_unbreakable_constraint_is_reported(raw: dict[str, Any]) -> None:
     text = "The weather is lovely today and we walk in the woods."
     assert list(breaks(parse(raw), text)) == []

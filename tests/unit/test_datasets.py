@@ -9,12 +9,14 @@ import sys
 from importlib import resources
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
+from fakes import Missing
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.records import Case, Response
@@ -48,10 +50,9 @@ def responses(*entries: Any) -> str:
 X = {"author": "x", "text": "t"}
 
 
-@pytest.mark.parametrize(
-    ("content", "line", "problem"),
-    [
-        ("", None, "is empty"),
+@each(
+    "content, line, problem",
+    ("", None, "is empty"),
         (" \n\n", None, "is empty"),
         (with_() + '{"id": "c2", "prompt": "What', 2, "not valid JSON"),
         (with_() + '{"id": "c2", "prompt": "What', 2, "truncated"),
@@ -112,7 +113,6 @@ X = {"author": "x", "text": "t"}
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 3}]', None, "column \'label\' holds 3, which may"),
         ('[{"input": "q", "output_1": "a", "output_2": null, "label": 2}]', 1, "field 'output_2': expected text"),
         ('[{"input": "q", "output_1": NaN, "output_2": "b", "label": 2}]', 1, "expected text, found null"),
-    ],
 )  # fmt: skip
 def test_wrong_content_is_located_in_one_line(tmp_path: Path, content: str, line: int | None, problem: str) -> None:
     path = tmp_path / "c.jsonl"
@@ -157,8 +157,7 @@ def test_native_fields_are_read(tmp_path: Path) -> None:
     for spec in (str(path), f"native:{path}"):
         first, second = load(spec).cases
         assert (first.preferred, first.criterion, first.source) == ("x", "Be brief.", "here")
-        assert first.responses[1].severity == 1
-        assert first.constraints[0].kind == "punctuation:no_comma"
+        assert (first.responses[1].severity, first.constraints[0].kind) == (1, "punctuation:no_comma")
         assert (second.prompt, second.responses[0].turns) == (("First?", "Second?"), ("One.", ""))
 
 
@@ -184,8 +183,7 @@ def test_any_text_round_trips_verbatim(tmp_path_factory: pytest.TempPathFactory,
     case = {**NO_LABEL, "prompt": text, "responses": [{"author": "x", "text": text}]}
     path.write_text(json.dumps(case, ensure_ascii=False) + "\n", encoding="utf-8", newline="")
     (read,) = load(str(path)).cases
-    assert read.prompt == (text,)
-    assert read.responses[0].turns == (text,)
+    assert (read.prompt, read.responses[0].turns) == ((text,), (text,))
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -241,7 +239,7 @@ def test_written_record_omits_defaults() -> None:
         assert json.loads(native.format_line(case)) == json.loads(line)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@each("name", *BUILT_IN)
 def test_built_in_sets_load(name: str) -> None:
     data = load(name)
     assert len(data.cases) >= 12
@@ -255,10 +253,6 @@ def test_every_reader_has_a_description() -> None:
 REIFE = {"instruction": "Name a sea.", "output_1": "Baltic", "output_2": "Alps", "winner": 1}
 
 
-class Missing(Exception):
-    """The error that the hub's client raises for a missing data set."""
-
-
 class Array:
     """The type that a table returns for a list of numbers."""
 
@@ -266,37 +260,9 @@ class Array:
         return [1.0, float("nan")]
 
 
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A fake hub: its data by (name, config), and the errors of its two calls."""
-    state: dict[str, Any] = {"holds": {}, "reach": None, "load": None, "asked": []}
-
-    def dataset_info(name: str, timeout: float) -> None:
-        state["asked"].append((name, timeout))
-        if state["reach"]:
-            raise state["reach"]
-
-    def load_dataset(name: str, config: str | None) -> Any:
-        if state["load"]:
-            raise state["load"]
-        return state["holds"][name, config]
-
-    library, client = ModuleType("datasets"), ModuleType("huggingface_hub")
-    library.__spec__ = ModuleSpec("datasets", None, origin="here")
-    vars(library).update(load_dataset=load_dataset, disable_progress_bars=lambda: None)
-    vars(client).update(
-        HfApi=lambda: SimpleNamespace(dataset_info=dataset_info),
-        errors=SimpleNamespace(RepositoryNotFoundError=Missing),
-        constants=SimpleNamespace(HF_HUB_OFFLINE=False),
-    )
-    monkeypatch.setitem(sys.modules, "datasets", library)
-    monkeypatch.setitem(sys.modules, "huggingface_hub", client)
-    return state
-
-
-def test_hub_rows_are_read_like_a_file(hub: dict[str, Any], tmp_path: Path) -> None:
+def test_hub_rows_are_read_like_a_file(hub_data: dict[str, Any], tmp_path: Path) -> None:
     rows = [{**REIFE, "more": [Array(), None, float("inf"), {"at": Path("x")}]}, {**REIFE, "winner": 2}]
-    hub["holds"] = {
+    hub_data["holds"] = {
         ("org/one", None): {"test": rows},
         ("org/one", "small"): {"test": rows[:1], "train": rows},
         ("org/one", "odd"): {"test": [{**REIFE, "winner": float("nan")}]},
@@ -309,7 +275,7 @@ def test_hub_rows_are_read_like_a_file(hub: dict[str, Any], tmp_path: Path) -> N
         assert (load(spec).cases, load(spec).checksum) == (dataset.cases, dataset.checksum)
     assert len(load("hub:org/one:small:test").cases) == 1
     assert load("hub:org/one:small:train").cases == dataset.cases
-    assert hub["asked"][0] == ("org/one", 10.0)
+    assert hub_data["asked"][0] == ("org/one", 10.0)
     with pytest.raises(DataError, match=r"^hub:org/one:odd:1: field 'winner': expected .*, found null"):
         load("hub:org/one:odd")
     with pytest.raises(DataError, match=r"^hub:org/one:1: field 'label': missing"):
@@ -341,21 +307,21 @@ def test_hub_rows_are_read_like_a_file(hub: dict[str, Any], tmp_path: Path) -> N
     ],
 )  # fmt: skip
 def test_hub_failure_is_one_line(
-    spec: str, raised: dict[str, Exception], kind: type[UsageError], problem: str, hub: dict[str, Any]
+    spec: str, raised: dict[str, Exception], kind: type[UsageError], problem: str, hub_data: dict[str, Any]
 ) -> None:
-    hub["holds"] = {("a/b", None): {"human": [REIFE], "gpt4": []}}
-    hub.update(raised)
+    hub_data["holds"] = {("a/b", None): {"human": [REIFE], "gpt4": []}}
+    hub_data.update(raised)
     with pytest.raises(kind) as caught:
         load(spec)
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_cached_set_needs_no_hub(hub: dict[str, Any]) -> None:
-    hub.update(holds={("a/b", None): {"test": [REIFE]}}, reach=OSError("no network"))
+def test_cached_set_needs_no_hub(hub_data: dict[str, Any]) -> None:
+    hub_data.update(holds={("a/b", None): {"test": [REIFE]}}, reach=OSError("no network"))
     vars(sys.modules["huggingface_hub"])["constants"].HF_HUB_OFFLINE = True
     assert len(load("hub:a/b").cases) == 1
-    assert hub["asked"] == []
+    assert hub_data["asked"] == []
 
 
 def test_missing_datasets_library_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:

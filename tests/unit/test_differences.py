@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.printable import clean_text
 from distract.rewriting.fidelity import facts
@@ -48,15 +49,12 @@ def test_long_change_is_cut() -> None:
     assert (shown.count(" […] "), len(shown) < 300) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (TEXT, " ".join(f"{word}," for word in WORDS)),
-        (TEXT, " ".join(f"{word} y{word}" for word in WORDS)),
-        (TEXT, " ".join(WORDS[::-1])),
-        (TEXT, "".join(WORDS)),
-    ],
-    ids=["a mark behind each word", "a word behind each word", "reversed", "one word"],
+@each(
+    "before, after",
+    (TEXT, " ".join(f"{word}," for word in WORDS)),
+    (TEXT, " ".join(f"{word} y{word}" for word in WORDS)),
+    (TEXT, " ".join(WORDS[::-1])),
+    (TEXT, "".join(WORDS)),
 )
 def test_difference_of_long_texts_is_bounded(before: str, after: str) -> None:
     # No timing is needed: an unbounded search takes a quarter of a minute for each.

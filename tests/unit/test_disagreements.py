@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import scored, verdict
-from command_result import CommandResult, fits
+from command_result import Run, fits
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.records import BASELINE, PASS_MARK, Case, Judgment, Outcome, Response, Row, Side
 from distract.judging.texts import Texts
@@ -20,8 +21,6 @@ from distract.studies.meta.comparisons import JudgeRows, MetaDesign, collect_com
 from distract.studies.meta.disagreement_view import COLUMNS, browser_block, build_disagreement_data
 from distract.studies.meta.disagreements import collect_disagreements, find_disagreements
 from distract.studies.meta.published_judges import JudgeSource
-
-Run = Callable[..., CommandResult]
 
 HOSTILE = "=cmd()|[bold]<script>alert(1)</script>\x1b[31m ![x](http://a) [[A]] ${y} {output_2}"
 
@@ -55,19 +54,17 @@ def source(*rows: Row, rules: tuple[str, ...] = (), texts: Texts | None = None) 
     return JudgeSource("j", tuple(judged), {}, texts=texts or Texts())
 
 
-@pytest.mark.parametrize(
-    ("label", "judgments", "margin"),
-    [
-        ("b", [verdict("a"), verdict("a")], 1.0),
-        ("b", [verdict("a", (0.7, 0.2, 0.1)), verdict("a", (0.6, 0.3, 0.1))], 0.4),
-        ("a", [verdict("tie", (0.2, 0.2, 0.6))], 0.4),
-        ("a", [verdict("a"), verdict("b")], 0.0),  # a tie of equal probabilities
-        ("tie", [verdict("a", (0.9, 0.0, 0.1))], 0.8),
-        ("a", [verdict("a"), verdict("a")], None),
-        ("tie", [verdict("tie")], None),
-        ("b", [verdict("a"), verdict(None)], None),
-        (None, [verdict("a")], None),
-    ],
+@each(
+    "label, judgments, margin",
+    ("b", [verdict("a"), verdict("a")], 1.0),
+    ("b", [verdict("a", (0.7, 0.2, 0.1)), verdict("a", (0.6, 0.3, 0.1))], 0.4),
+    ("a", [verdict("tie", (0.2, 0.2, 0.6))], 0.4),
+    ("a", [verdict("a"), verdict("b")], 0.0),  # a tie of equal probabilities
+    ("tie", [verdict("a", (0.9, 0.0, 0.1))], 0.8),
+    ("a", [verdict("a"), verdict("a")], None),
+    ("tie", [verdict("tie")], None),
+    ("b", [verdict("a"), verdict(None)], None),
+    (None, [verdict("a")], None),
 )
 def test_verdict_over_all_orders_differs_from_the_label(
     label: Outcome | None, judgments: list[Judgment], margin: float | None
@@ -76,16 +73,14 @@ def test_verdict_over_all_orders_differs_from_the_label(
     assert margins == ([] if margin is None else [pytest.approx(margin)])
 
 
-@pytest.mark.parametrize(
-    ("label", "judgment", "rules", "margin", "unit"),
-    [
-        ("a", scored((2.5, 4.0), (3, 4)), ("score", "rating"), 1.5, "score"),
-        ("b", scored((4.0, 4.0), (4, 4)), ("score",), 0.0, "score"),
-        ("b", scored((3.0, 4.0), (3, 4)), ("score",), None, ""),
-        ("b", verdict("a"), ("stored",), 1.0, None),
-        ("b", Judgment("a", scores=(0.9, 0.5)), ("stored",), 0.4, "score"),
-        ("a", Judgment("b"), ("stored",), 1.0, None),
-    ],
+@each(
+    "label, judgment, rules, margin, unit",
+    ("a", scored((2.5, 4.0), (3, 4)), ("score", "rating"), 1.5, "score"),
+    ("b", scored((4.0, 4.0), (4, 4)), ("score",), 0.0, "score"),
+    ("b", scored((3.0, 4.0), (3, 4)), ("score",), None, ""),
+    ("b", verdict("a"), ("stored",), 1.0, None),
+    ("b", Judgment("a", scores=(0.9, 0.5)), ("stored",), 0.4, "score"),
+    ("a", Judgment("b"), ("stored",), 1.0, None),
 )
 def test_response_that_is_judged_alone(
     label: Outcome, judgment: Judgment, rules: tuple[str, ...], margin: float | None, unit: str | None

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from loops import each
 from pages import text_of
 from test_pages import options_of
 
@@ -68,20 +69,8 @@ def test_documented_protocol_runs_verbatim(
         registry, "entry_points", lambda group: importlib.metadata.EntryPoints(entries).select(group=group)
     )
     registry._load.cache_clear()
-    options = [
-        "--judge",
-        "planted:longer",
-        "--generator",
-        "rules",
-        "--protocol",
-        "flaws-first",
-        "--protocol",
-        "base",
-        "--limit",
-        "8",
-        "--json",
-    ]
-    monkeypatch.setattr(sys, "argv", ["distract", "attack", *options])
+    options = "--judge planted:longer --generator rules --protocol flaws-first --protocol base --limit 8 --json"
+    monkeypatch.setattr(sys, "argv", ["distract", "attack", *options.split()])
     try:
         assert registry.problems() == ()
         main.main()
@@ -92,7 +81,7 @@ def test_documented_protocol_runs_verbatim(
     assert standings["flaws-first"]["invalid"] == 0
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+@each("page", "README.md", "docs/quickstart.md")
 def test_documented_python_prints_the_quoted_output(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,14 +93,12 @@ def test_documented_python_prints_the_quoted_output(
     assert capsys.readouterr() == (printed, "")
 
 
-@pytest.mark.parametrize(
-    ("message", "problem"),
-    [
-        ('raise ValueError("oops")', "protocol 'mine' failed on case 'tea': ValueError: oops"),
-        ("return None", "protocol 'mine' on case 'tea': returned None, expected a Judgment"),
-        ('return Judgment("equal")', "protocol 'mine' on case 'tea': prefers 'equal', expected a, b or tie"),
-        ('return Judgment("a", failure="no")', "protocol 'mine' on case 'tea': a judgment has either a prefer"),
-    ],
+@each(
+    "message, problem",
+    ('raise ValueError("oops")', "protocol 'mine' failed on case 'tea': ValueError: oops"),
+    ("return None", "protocol 'mine' on case 'tea': returned None, expected a Judgment"),
+    ('return Judgment("equal")', "protocol 'mine' on case 'tea': prefers 'equal', expected a, b or tie"),
+    ('return Judgment("a", failure="no")', "protocol 'mine' on case 'tea': a judgment has either a prefer"),
 )
 def test_failing_protocol_is_named_in_one_line(
     message: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -148,7 +135,7 @@ def test_failing_protocol_is_named_in_one_line(
     assert (stopped.value.code, last.startswith("distract: " + problem)) == (4, True), last
 
 
-@pytest.mark.parametrize("name", ["shard.sh", "slurm.sh", "ssh.sh", "skypilot.yaml"])
+@each("name", "shard.sh", "slurm.sh", "ssh.sh", "skypilot.yaml")
 def test_cluster_examples_use_options_that_exist(name: str) -> None:
     text = (EXAMPLES / "cluster" / name).read_text(encoding="utf-8")
     commands = "\n".join(line for line in text.splitlines() if not re.match(r"#SBATCH|#   (id|sbatch)|ssh|  ssh", line))

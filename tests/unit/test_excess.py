@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from random import Random
 
@@ -11,12 +10,12 @@ from builders import finish, set_up
 from headline_rows import RULES, decide, draw_rows, measure_lead, pick
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
+from loops import each
+from printing import print_parts
 from test_attack_headline import OTHER, Run
 
 from distract.core.records import Row
 from distract.models.scripted import make_planted
-from distract.report.terminal import show
 from distract.stats import intervals
 from distract.stats.figure import Figure, flatten, headline
 from distract.studies.attack import session
@@ -90,9 +89,12 @@ def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tupl
     }
 
 
-@pytest.mark.parametrize(
-    ("attack", "base", "is_expected"),
-    [("placebo", "pairwise", True), ("none", "pairwise", False), ("f", "absolute", False), (None, None, False)],
+@each(
+    "attack, base, is_expected",
+    ("placebo", "pairwise", True),
+    ("none", "pairwise", False),
+    ("f", "absolute", False),
+    (None, None, False),
 )
 def test_only_another_attack_is_an_excess(attack: str | None, base: str | None, is_expected: bool) -> None:
     assert is_excess(Figure("flip_rate", "pairwise", None, "f", against=base, against_attack=attack)) == is_expected
@@ -103,9 +105,7 @@ def test_report_names_what_is_stronger_than_its_control(tmp_path: Path, judge: s
     selected = session.select(attacks=("assertiveness", "prolixity"), limit=24, control=True)
     job = session.prepare(selected, set_up(judge, make_planted(judge), tmp_path / "r", ("pairwise", "absolute")))
     done = finish(job, tmp_path / "store")
-    console = Console(file=io.StringIO(), width=80)
-    show(run_report(job.parameters, done.result), console)
-    text = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    text = " ".join(print_parts(run_report(job.parameters, done.result)).split())
     assert "controls: placebo for assertiveness and prolixity; null and resample for all" in text
     assert "Shift beyond that of the control, on the same responses" in text
     assert f"pairwise: {who} shown to be stronger than its control" in text

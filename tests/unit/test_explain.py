@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 from builders import small
-from command_result import CommandResult, fits
+from command_result import Run, check_refusal, fits
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from rich.console import Console
 
 from distract.core.errors import UsageError
@@ -31,7 +32,6 @@ from distract.studies.explain import rerun
 from distract.studies.explain import run as explain_run
 from distract.studies.explain.view import NEAR, mark_edits
 
-Run = Callable[..., CommandResult]
 HOW = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--attack", "assertiveness")
 ATTACK = ("attack", *HOW, "--measure", "flip_rate")
 
@@ -92,11 +92,9 @@ def test_completed_search_needs_neither_data_store_nor_model(run: Run) -> None:
 
 def test_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -> None:
     names = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--protocol", "absolute")
-    result = run("attack", *names, "--measure", "flip_rate", "--limit", "4", "--out", "r")
-    assert result.code == 0
+    assert run("attack", *names, "--measure", "flip_rate", "--limit", "4", "--out", "r").code == 0
     loaded = load(Path("r"))
-    cases = [flip.case for flip in explain_run.find_case_flips(loaded, most_flipped_case(loaded))]
-    assert cases
+    assert [flip.case for flip in explain_run.find_case_flips(loaded, most_flipped_case(loaded))]
 
     def attacks(*more: str) -> list[tuple[str, str]]:
         report = run("explain", "r", most_flipped_case(loaded), "--json", *more)
@@ -120,8 +118,7 @@ def most_flipped_case(loaded: Any) -> str:
 
 def test_gate_run_can_be_explained(run: Run) -> None:
     Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in CASES), encoding="utf-8")
-    gate = run("gate", *HOW, "--data", "d.jsonl", "--max-flip-rate", "0.1", "--out", "r")
-    assert gate.code == 3
+    assert run("gate", *HOW, "--data", "d.jsonl", "--max-flip-rate", "0.1", "--out", "r").code == 3
     assert "edits are enough" in run("explain", "r", "flips").out
 
 
@@ -153,19 +150,16 @@ def test_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
 def test_inexplicable_run_is_one_line_and_exit_2(run: Run, arguments: tuple[str, ...], message: str) -> None:
     write_run(run)
     Path("other.jsonl").write_text(json.dumps(CASES[0]) + "\n", encoding="utf-8")
-    ran = run("explain", "r", *arguments)
-    assert (ran.code, ran.out) == (2, "")
-    assert message in ran.err
-    assert ran.err.count("\n") == 1
+    check_refusal(run("explain", "r", *arguments), message)
 
 
 def test_run_of_another_command_is_refused(run: Run) -> None:
     labelled = [{**one, "preferred": "x"} for one in CASES]
     Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in labelled), encoding="utf-8")
     assert run("meta", "--judge", "planted:fair", "--data", "d.jsonl", "--out", "m").code == 0
-    ran = run("explain", "m", "flips")
-    assert (ran.code, ran.out) == (2, "")
-    assert "m: is a run of `distract meta`; name one of `distract attack` or `distract gate`" in ran.err
+    check_refusal(
+        run("explain", "m", "flips"), "m: is a run of `distract meta`; name one of `distract attack` or `distract gate`"
+    )
 
 
 def change_record(path: str, change: Callable[[dict[str, Any]], object]) -> None:
@@ -180,9 +174,10 @@ def test_moved_data_can_be_given_again(run: Run) -> None:
     Path("d.jsonl").rename("moved.jsonl")
     assert run("explain", "r", "flips").code == 0
     forget_cases()
-    ran = run("explain", "r", "flips")
-    assert (ran.code, ran.out) == (2, "")
-    assert "d.jsonl: no such file (built-in data sets: tweakset); name the data of r with --data" in ran.err
+    check_refusal(
+        run("explain", "r", "flips"),
+        "d.jsonl: no such file (built-in data sets: tweakset); name the data of r with --data",
+    )
     assert run("explain", "r", "flips", "--data", "moved.jsonl").code == 0
 
 
@@ -199,20 +194,18 @@ def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
     assert (report.code, "enough" in report.out) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            lambda r: r["parameters"]["identity"].update(dtype="bfloat16"),
-            "dtype was bfloat16, is now none; set it with",
-        ),
-        (lambda r: r["parameters"]["identity"].update(model="m"), "model was m, is now planted:bold; its results"),
-        (lambda r: r["parameters"].pop("identity"), "r: does not record which model it asked; run it again"),
-        (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not record how the judge was asked"),
-        (lambda r: r["parameters"].pop("manner"), "run.json: does not record how the judge was asked"),
-        (lambda r: r["parameters"].update(judge="planted:bolt"), "unknown judge 'planted:bolt'"),
-        (lambda r: r.update(source={"data": 3}), "run.json: does not record where the data are; name them with --data"),
-    ],
+@each(
+    "change, message",
+    (
+        lambda r: r["parameters"]["identity"].update(dtype="bfloat16"),
+        "dtype was bfloat16, is now none; set it with",
+    ),
+    (lambda r: r["parameters"]["identity"].update(model="m"), "model was m, is now planted:bold; its results"),
+    (lambda r: r["parameters"].pop("identity"), "r: does not record which model it asked; run it again"),
+    (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not record how the judge was asked"),
+    (lambda r: r["parameters"].pop("manner"), "run.json: does not record how the judge was asked"),
+    (lambda r: r["parameters"].update(judge="planted:bolt"), "unknown judge 'planted:bolt'"),
+    (lambda r: r.update(source={"data": 3}), "run.json: does not record where the data are; name them with --data"),
 )
 def test_different_judge_is_refused(run: Run, change: Callable[[dict[str, Any]], object], message: str) -> None:
     write_run(run)
@@ -236,8 +229,7 @@ def test_run_names_its_reference_model(run: Run) -> None:
 
 def test_vanished_flip_is_reported_and_not_explained(run: Run) -> None:
     write_run(run)
-    rewrites = Path("r/rewrites.jsonl")
-    rewrites.write_text("", encoding="utf-8")
+    Path("r/rewrites.jsonl").write_text("", encoding="utf-8")
     report = run("explain", "r", "flips", "--json")
     assert (report.code, report.document["flips"][0]["reason"]) == (3, "no rewrite is on record")
     report = run("explain", "r", "flips")
@@ -248,18 +240,16 @@ def render(turns: tuple[str, ...], edits: tuple[Edit, ...]) -> str:
     return "\n".join(f"{one.label}\n{one}".strip("\n") for one in mark_edits(turns, edits))
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "marked"),
-    [
-        ("It might be so.", "It must be so.", "It [-might-]{+must+} be so."),
-        ("It might be so.", "It is so.", "It [-might be-]{+is+} so."),
-        ("It is so.", "It is very so.", "It is {+very+} so."),
-        ("It is very so.", "It is so.", "It is [-very-] so."),
-        ("a b", "a\nb", "a[-·-]{+↵+}b"),
-        ("", "new", "{+new+}"),
-        ("old", "", "[-old-]"),
-        ("a \x1b[31mb", "a \x1b[32mb", None),
-    ],
+@each(
+    "before, after, marked",
+    ("It might be so.", "It must be so.", "It [-might-]{+must+} be so."),
+    ("It might be so.", "It is so.", "It [-might be-]{+is+} so."),
+    ("It is so.", "It is very so.", "It is {+very+} so."),
+    ("It is very so.", "It is so.", "It is [-very-] so."),
+    ("a b", "a\nb", "a[-·-]{+↵+}b"),
+    ("", "new", "{+new+}"),
+    ("old", "", "[-old-]"),
+    ("a \x1b[31mb", "a \x1b[32mb", None),
 )
 def test_edits_are_marked_as_a_reader_expects(before: str, after: str, marked: str | None) -> None:
     text = render((before,), find_edits((before,), (after,)))
@@ -279,8 +269,7 @@ def test_long_text_shows_only_the_surroundings_of_edits() -> None:
     sentences = [f"This is sentence number {number} of a text that goes on and on." for number in range(60)]
     before = " ".join(sentences)
     after = before.replace("number 20 of", "number twenty of").replace("number 40 of", "number forty of")
-    edits = find_edits((before, "another turn"), (after, "another turn"))
-    text = render((before, "another turn"), edits)
+    text = render((before, "another turn"), find_edits((before, "another turn"), (after, "another turn")))
     assert text.splitlines() == [
         "turn 1:",
         "… This is sentence number [-20-]{+twenty+} of a text that goes on and on. …",
@@ -315,17 +304,15 @@ def test_marked_text_is_printable_and_holds_both_texts(pairs: list[tuple[str, st
     assert not {"\x1b", "\u202e"} & {*render(before, edits)}
 
 
-@pytest.mark.parametrize(
-    ("one", "message"),
-    [
-        (small("It might be.", "It must be."), '1 of 1 edit is enough: "might" → "must"'),
-        (small("It might be, maybe.", "It is."), "edits are enough: "),
-        (small("It might be.", "It must be.", minimal=False), "1 of 1 edit is enough (fewer might do): "),
-        (
-            small("It might be.", "It must be.", minimal=False, invalid=2),
-            "1 of 1 edit is enough (fewer might do; no valid verdict in 2 of 3 comparisons): ",
-        ),
-    ],
+@each(
+    "one, message",
+    (small("It might be.", "It must be."), '1 of 1 edit is enough: "might" → "must"'),
+    (small("It might be, maybe.", "It is."), "edits are enough: "),
+    (small("It might be.", "It must be.", minimal=False), "1 of 1 edit is enough (fewer might do): "),
+    (
+        small("It might be.", "It must be.", minimal=False, invalid=2),
+        "1 of 1 edit is enough (fewer might do; no valid verdict in 2 of 3 comparisons): ",
+    ),
 )
 def test_smallest_change_is_described_in_words(one: MinimalFlip, message: str) -> None:
     assert message in describe_smallest(one)

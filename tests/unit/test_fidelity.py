@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.records import Constraint
 from distract.data.lexicon import content_words
@@ -118,12 +118,12 @@ REJECTED = [
 ]
 
 
-@pytest.mark.parametrize(("original", "rewrite"), [case[1:] for case in ACCEPTED], ids=[case[0] for case in ACCEPTED])
+@each("original, rewrite", *(case[1:] for case in ACCEPTED))
 def test_faithful_rewrite_is_accepted(original: str, rewrite: str) -> None:
     assert reasons(original, rewrite) == ()
 
 
-@pytest.mark.parametrize(("reason", "original", "rewrite"), REJECTED)
+@each("reason, original, rewrite", *REJECTED)
 def test_unfaithful_rewrite_is_rejected_with_the_reason(reason: str, original: str, rewrite: str) -> None:
     assert any(slugs.startswith(reason) for slugs in reasons(original, rewrite)), reasons(original, rewrite)
 

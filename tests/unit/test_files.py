@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from builders import case, row, verdict
-from command_result import CommandResult
+from command_result import Run, check_refusal
+from loops import each
 
 from distract.cli import gate_outputs
 from distract.core import files
@@ -40,10 +41,10 @@ WRITERS: dict[str, tuple[Callable[[Path], None], str]] = {
     "--junit": (lambda path: decide(path, None), "<testsuites"),
     "--summary": (lambda path: decide(None, path), "distract"),
 }
-each = pytest.mark.parametrize(("write", "holds"), WRITERS.values(), ids=WRITERS)
+each_writer = each("write, holds", *WRITERS.values())
 
 
-@each
+@each_writer
 def test_link_stays_and_its_target_is_written(tmp_path: Path, write: Callable[[Path], None], holds: str) -> None:
     (tmp_path / "far").mkdir()
     target, link, chain = tmp_path / "far" / "target", tmp_path / "link", tmp_path / "chain"
@@ -59,7 +60,7 @@ def test_link_stays_and_its_target_is_written(tmp_path: Path, write: Callable[[P
     assert sorted(file.name for file in tmp_path.rglob("*")) == ["chain", "far", "link", "target"]
 
 
-@each
+@each_writer
 def test_file_keeps_its_mode_and_is_replaced_atomically(
     tmp_path: Path, write: Callable[[Path], None], holds: str
 ) -> None:
@@ -74,8 +75,8 @@ def test_file_keeps_its_mode_and_is_replaced_atomically(
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
 
 
-@each
-@pytest.mark.parametrize("name", ["s.sqlite", "s.sqlite-wal", "s.sqlite.lock", "run/rows.jsonl", "run/run.json"])
+@each_writer
+@each("name", "s.sqlite", "s.sqlite-wal", "s.sqlite.lock", "run/rows.jsonl", "run/run.json")
 def test_own_files_of_distract_are_not_replaced(
     tmp_path: Path, write: Callable[[Path], None], holds: str, name: str
 ) -> None:
@@ -88,7 +89,7 @@ def test_own_files_of_distract_are_not_replaced(
         assert path.read_bytes() == content
 
 
-@each
+@each_writer
 def test_pipe_receives_the_whole_text_once(tmp_path: Path, write: Callable[[Path], None], holds: str) -> None:
     path, read = tmp_path / "pipe", list[str]()
     os.mkfifo(path)
@@ -102,7 +103,7 @@ def test_pipe_receives_the_whole_text_once(tmp_path: Path, write: Callable[[Path
     assert [one.name for one in tmp_path.iterdir()] == ["pipe"]
 
 
-@each
+@each_writer
 def test_unread_pipe_is_one_line_when_written(tmp_path: Path, write: Callable[[Path], None], holds: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     files.check_writable(tmp_path / "pipe", "--out")
@@ -110,8 +111,8 @@ def test_unread_pipe_is_one_line_when_written(tmp_path: Path, write: Callable[[P
         write(tmp_path / "pipe")
 
 
-@each
-@pytest.mark.parametrize("place", ["folder", "a/b", "circle"])
+@each_writer
+@each("place", "folder", "a/b", "circle")
 def test_impossible_file_is_one_line(tmp_path: Path, write: Callable[[Path], None], holds: str, place: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "a").write_text("a file")
@@ -165,7 +166,7 @@ def test_job_summary_is_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("command", [("rewrite", "--attack", "sycophancy")])
 def test_command_reports_unusable_pipe_or_folder_in_one_line(
-    run: Callable[..., CommandResult], tmp_path: Path, command: tuple[str, ...]
+    run: Run, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
@@ -198,9 +199,7 @@ def foreign(path: Path, kind: str, victim: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder"])
 @pytest.mark.parametrize("name", OURS)
-def test_run_never_writes_through_foreign_links(
-    run: Callable[..., CommandResult], tmp_path: Path, kind: str, name: str
-) -> None:
+def test_run_never_writes_through_foreign_links(run: Run, tmp_path: Path, kind: str, name: str) -> None:
     victim = tmp_path / "victim"
     assert run(*ATTACK, "--out", "r").code == 0
     (tmp_path / "r" / "manifest.json").unlink()  # so that the run restarts
@@ -216,9 +215,7 @@ def test_run_never_writes_through_foreign_links(
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
 @pytest.mark.parametrize("name", OURS[:3] + OURS[4:])
-def test_run_is_never_read_through_foreign_links(
-    run: Callable[..., CommandResult], tmp_path: Path, kind: str, name: str
-) -> None:
+def test_run_is_never_read_through_foreign_links(run: Run, tmp_path: Path, kind: str, name: str) -> None:
     assert run(*ATTACK, "--out", "r").code == 0
     victim = (tmp_path / "r" / name).rename(tmp_path / "victim")
     foreign(tmp_path / "r" / name, kind, victim)
@@ -228,7 +225,7 @@ def test_run_is_never_read_through_foreign_links(
         assert ran.err.splitlines()[-1].partition(" is a ")[0].endswith(f"{Path('r', name)}:")
 
 
-def test_linked_folder_and_hard_linked_copy_can_be_read(run: Callable[..., CommandResult], tmp_path: Path) -> None:
+def test_linked_folder_and_hard_linked_copy_can_be_read(run: Run, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / ".distract").symlink_to("disk")
     assert run(*ATTACK).code == 0
@@ -239,8 +236,8 @@ def test_linked_folder_and_hard_linked_copy_can_be_read(run: Callable[..., Comma
     assert load(tmp_path / "copy").flaw is None
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "rewrites.jsonl", "texts.jsonl", "run.json"])
-@pytest.mark.parametrize("what", ["deleted", "changed", "replaced"])
+@each("name", "rows.jsonl", "rewrites.jsonl", "texts.jsonl", "run.json")
+@each("what", "deleted", "changed", "replaced")
 def test_file_changed_during_the_run_is_noticed(tmp_path: Path, name: str, what: str) -> None:
     with Recorder(tmp_path / "r", {"judge": "j"}) as recorder:
         recorder.add([row("c1", [verdict("a")])], [])
@@ -256,14 +253,16 @@ def test_file_changed_during_the_run_is_noticed(tmp_path: Path, name: str, what:
 
 @pytest.mark.parametrize("out", ["d.jsonl", "./d.jsonl", "link"])
 def test_rewrites_never_replace_their_source_data(
-    run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     save([case(f"c{i}") for i in range(3)], Path("d.jsonl"))
     Path("link").symlink_to("d.jsonl")
     content = Path("d.jsonl").read_bytes()
-    ran = run("rewrite", "--data", "d.jsonl", "--limit", "1", "--attack", "sycophancy", "--out", out)
-    assert (ran.code, "is something that the command reads or keeps" in ran.err) == (2, True)
+    check_refusal(
+        run("rewrite", "--data", "d.jsonl", "--limit", "1", "--attack", "sycophancy", "--out", out),
+        "is something that the command reads or keeps",
+    )
     assert Path("d.jsonl").read_bytes() == content
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.models import hardware
 from distract.models.fit import Load, Machine, can_fit, explain_misfit, format_size, weights_size
@@ -24,24 +25,22 @@ ONE, TWO, THREE = gpu(8), gpu(16), gpu(24)
 DEVICES = {"GPU-aa": ONE, "GPU-ab": TWO, "GPU-b": THREE, "MIG-1": gpu(4)}
 
 
-@pytest.mark.parametrize(
-    ("selection", "expected"),
-    [
-        (None, [ONE, TWO, THREE]),
-        ("", []),
-        ("0", [ONE]),
-        ("2, 0", [THREE, ONE]),
-        ("-1", []),
-        ("0,-1,2", [ONE]),
-        ("0,7,2", [ONE]),
-        ("0,0", [ONE]),
-        ("GPU-b,GPU-aa", [THREE, ONE]),
-        ("GPU-a", []),
-        ("MIG-1", [gpu(4)]),
-        ("3", []),
-        ("none", []),
-        ("٣", []),
-    ],
+@each(
+    "selection, expected",
+    (None, [ONE, TWO, THREE]),
+    ("", []),
+    ("0", [ONE]),
+    ("2, 0", [THREE, ONE]),
+    ("-1", []),
+    ("0,-1,2", [ONE]),
+    ("0,7,2", [ONE]),
+    ("0,0", [ONE]),
+    ("GPU-b,GPU-aa", [THREE, ONE]),
+    ("GPU-a", []),
+    ("MIG-1", [gpu(4)]),
+    ("3", []),
+    ("none", []),
+    ("٣", []),
 )
 def test_cuda_visible_devices_is_honoured(selection: str | None, expected: list[Gpu]) -> None:
     assert filter_visible(DEVICES, selection) == tuple(expected)
@@ -73,19 +72,17 @@ def write(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({}, None),
-        ({"proc/meminfo": "MemTotal: 9 kB\n"}, None),
-        ({"proc/meminfo": "MemTotal:       9 kB\nMemAvailable:      1000 kB\n"}, 1_024_000),
-        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "5000\n"}, 5000),
-        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "max\n"}, 1_024_000),
-        ({"proc/self/cgroup": "0::/host/path\n", "sys/fs/cgroup/memory.max": "6000\n"}, 6000),
-        ({"proc/self/cgroup": "4:cpu,memory:/x\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "7000\n"}, 7000),
-        ({"proc/self/cgroup": "4:cpu:/x\nodd\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "7000\n"}, 1_024_000),
-        ({"proc/self/cgroup": "4:memory:/x\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{2**63}\n"}, 1_024_000),
-    ],
+@each(
+    "files, expected",
+    ({}, None),
+    ({"proc/meminfo": "MemTotal: 9 kB\n"}, None),
+    ({"proc/meminfo": "MemTotal:       9 kB\nMemAvailable:      1000 kB\n"}, 1_024_000),
+    ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "5000\n"}, 5000),
+    ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "max\n"}, 1_024_000),
+    ({"proc/self/cgroup": "0::/host/path\n", "sys/fs/cgroup/memory.max": "6000\n"}, 6000),
+    ({"proc/self/cgroup": "4:cpu,memory:/x\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "7000\n"}, 7000),
+    ({"proc/self/cgroup": "4:cpu:/x\nodd\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "7000\n"}, 1_024_000),
+    ({"proc/self/cgroup": "4:memory:/x\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{2**63}\n"}, 1_024_000),
 )
 def test_free_memory_respects_the_limits_of_the_process(
     tmp_path: Path, files: dict[str, str], expected: int | None
@@ -115,81 +112,69 @@ SERVER = "or a server that has it (--judge http://HOST/v1#MODEL)"
 KIN = {"llama-3.1-405b": 405.9, "llama-3.1-8b": 8.03, "llama-3.2-3b": 3.21, "llama-3.2-1b": 1.24}
 
 
-@pytest.mark.parametrize(
-    ("gpus", "ram", "options", "expected"),
-    [
-        ([gpu(80), gpu(80)], 0, {"engine": "vllm", "tensor_parallel": 2}, None),
-        ([gpu(140)], 0, {}, None),
-        ([gpu(48)], 0, {"quantization": "bnb-4bit"}, None),
-        ([gpu(24), gpu(24)], 0, {"quantization": "bnb-4bit"}, None),
-        ([gpu(80)], 0, {"quantization": "fp8", "engine": "vllm"}, None),
-        ([gpu(80), gpu(80)], 0, {"spread": True}, None),
-        ([gpu(80)], 80, {"spread": True}, None),
-        ([], 300, {}, None),
-        ([], 150, {"dtype": "bfloat16"}, None),
-        (
-            [],
-            23,
-            {},
-            "it needs about 140 GB in bf16 (40 GB in 4 bits) on GPUs, or 280 GB of memory; this machine has no "
-            "detected GPU and 23 GB of memory; use --quantization bnb-4bit on a GPU of 48 GB, or "
-            "--model-option device-map=auto on 2 GPUs of "
-            f"80 GB, or a smaller judge that fits (llama-3.2-3b or llama-3.2-1b), {SERVER}",
-        ),
-        (
-            [],
-            23,
-            {"engine": "vllm"},
-            "or 280 GB of memory; this machine has no detected GPU and 23 GB of memory; use --quantization "
-            "bnb-4bit on a GPU of 48 GB, or --model-option tensor-parallel=2 on 2 GPUs of 80 GB, or a "
-            "smaller judge that fits (llama-3.2-3b or "
-            f"llama-3.2-1b), {SERVER}",
-        ),
-        ([], 900, {"engine": "vllm"}, None),
-        (
-            [gpu(24)],
-            23,
-            {},
-            "it needs about 140 GB in bf16 (40 GB in 4 bits); this machine has 1 GPU of 24 GB; use --quantization "
-            "bnb-4bit on a GPU of 48 GB, or --model-option device-map=auto on 2 GPUs of 80 GB, or a smaller "
-            "judge that fits "
-            f"(llama-3.1-8b or llama-3.2-3b), {SERVER}",
-        ),
-        ([gpu(48)], 0, {}, "this machine has 1 GPU of 48 GB; use --quantization bnb-4bit, or a smaller judge"),
-        (
-            [gpu(80)] * 2,
-            0,
-            {},
-            "this machine has 2 GPUs of 80 GB; use --model-option device-map=auto, or --quantization bnb-4bit, or a sm",
-        ),
-        (
-            [gpu(80)] * 2,
-            0,
-            {"engine": "vllm"},
-            "use --model-option tensor-parallel=2, or --quantization bnb-4bit, or a smaller",
-        ),
-        ([gpu(24)] * 8, 0, {"engine": "vllm"}, "use --model-option tensor-parallel=8, or a smaller judge"),
-        ([gpu(200)], 0, {"engine": "vllm", "tensor_parallel": 2}, "use --model-option tensor-parallel=1, or "),
-        (
-            [gpu(48), gpu(24)],
-            0,
-            {"quantization": "bnb-8bit", "engine": "vllm"},
-            "75 GB in bnb-8bit; this machine has 2 GPUs of 48 GB and 24 GB; use --model-option tensor-parallel=2 on 2",
-        ),
-        (
-            [gpu(48, 10)],
-            0,
-            {"quantization": "bnb-4bit"},
-            "this machine has 1 GPU of 48 GB, 10 GB of it free; use a GPU",
-        ),
-        ([gpu(140)], 0, {"dtype": "float32"}, "it needs about 280 GB in float32 (40 GB in 4 bits)"),
-        (
-            [gpu(24)],
-            0,
-            {"weights_gb": 65.2, "engine": "vllm"},
-            "65 GB on GPUs as published; this machine has 1 GPU of 24",
-        ),
-    ],
+@each(
+    "gpus, ram, options, expected",
+    ([gpu(80), gpu(80)], 0, {"engine": "vllm", "tensor_parallel": 2}, None),
+    ([gpu(140)], 0, {}, None),
+    ([gpu(48)], 0, {"quantization": "bnb-4bit"}, None),
+    ([gpu(24), gpu(24)], 0, {"quantization": "bnb-4bit"}, None),
+    ([gpu(80)], 0, {"quantization": "fp8", "engine": "vllm"}, None),
+    ([gpu(80), gpu(80)], 0, {"spread": True}, None),
+    ([gpu(80)], 80, {"spread": True}, None),
+    ([], 300, {}, None),
+    ([], 150, {"dtype": "bfloat16"}, None),
+    (
+        [],
+        23,
+        {},
+        "it needs about 140 GB in bf16 (40 GB in 4 bits) on GPUs, or 280 GB of memory; this machine has no "
+        "detected GPU and 23 GB of memory; use --quantization bnb-4bit on a GPU of 48 GB, or "
+        "--model-option device-map=auto on 2 GPUs of "
+        f"80 GB, or a smaller judge that fits (llama-3.2-3b or llama-3.2-1b), {SERVER}",
+    ),
+    (
+        [],
+        23,
+        {"engine": "vllm"},
+        "or 280 GB of memory; this machine has no detected GPU and 23 GB of memory; use --quantization "
+        "bnb-4bit on a GPU of 48 GB, or --model-option tensor-parallel=2 on 2 GPUs of 80 GB, or a "
+        "smaller judge that fits (llama-3.2-3b or "
+        f"llama-3.2-1b), {SERVER}",
+    ),
+    ([], 900, {"engine": "vllm"}, None),
+    (
+        [gpu(24)],
+        23,
+        {},
+        "it needs about 140 GB in bf16 (40 GB in 4 bits); this machine has 1 GPU of 24 GB; use --quantization "
+        "bnb-4bit on a GPU of 48 GB, or --model-option device-map=auto on 2 GPUs of 80 GB, or a smaller "
+        "judge that fits "
+        f"(llama-3.1-8b or llama-3.2-3b), {SERVER}",
+    ),
+    ([gpu(48)], 0, {}, "this machine has 1 GPU of 48 GB; use --quantization bnb-4bit, or a smaller judge"),
+    (
+        [gpu(80)] * 2,
+        0,
+        {},
+        "this machine has 2 GPUs of 80 GB; use --model-option device-map=auto, or --quantization bnb-4bit, or a sm",
+    ),
+    (
+        [gpu(80)] * 2,
+        0,
+        {"engine": "vllm"},
+        "use --model-option tensor-parallel=2, or --quantization bnb-4bit, or a smaller",
+    ),
+    ([gpu(24)] * 8, 0, {"engine": "vllm"}, "use --model-option tensor-parallel=8, or a smaller judge"),
+    ([gpu(200)], 0, {"engine": "vllm", "tensor_parallel": 2}, "use --model-option tensor-parallel=1, or "),
+    (
+        [gpu(48), gpu(24)],
+        0,
+        {"quantization": "bnb-8bit", "engine": "vllm"},
+        "75 GB in bnb-8bit; this machine has 2 GPUs of 48 GB and 24 GB; use --model-option tensor-parallel=2 on 2",
+    ),
+    ([gpu(48, 10)], 0, {"quantization": "bnb-4bit"}, "this machine has 1 GPU of 48 GB, 10 GB of it free; use a GPU"),
+    ([gpu(140)], 0, {"dtype": "float32"}, "it needs about 280 GB in float32 (40 GB in 4 bits)"),
+    ([gpu(24)], 0, {"weights_gb": 65.2, "engine": "vllm"}, "65 GB on GPUs as published; this machine has 1 GPU of 24"),
 )
 def test_messages_for_70_billion_parameters_are_right(
     gpus: list[Gpu], ram: int, options: dict[str, Any], expected: str | None

@@ -8,6 +8,7 @@ import pytest
 from builders import row, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.records import Judgment, Response, Rewrite, Row
 from distract.studies.attack.flips import Flip, excerpt_difference, find_flips
@@ -95,10 +96,7 @@ def test_equal_margins_sort_by_case_and_authors() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("rule", "before", "after", "margin"),
-    [("score", (2.0, 5.0), (5.5, 4.5), 4.0), ("rating", (2.0, 5.0), (6.0, 4.0), 5.0)],
-)
+@each("rule, before, after, margin", ("score", (2.0, 5.0), (5.5, 4.5), 4.0), ("rating", (2.0, 5.0), (6.0, 4.0), 5.0))
 def test_scoring_protocol_shows_the_compared_scores(
     rule: str, before: tuple[float, float], after: tuple[float, float], margin: float
 ) -> None:
@@ -170,10 +168,9 @@ def test_flips_listed_equal_flips_counted(rows: list[Row]) -> None:
     assert find_flips(rows, (), "pairwise", None, "f") == flips[:3]
 
 
-@pytest.mark.parametrize(
-    ("original", "rewrite", "width", "expected"),
-    [
-        ("It is so.", "It is surely so.", 160, ("It is so.", "It is surely so.")),
+@each(
+    "original, rewrite, width, expected",
+    ("It is so.", "It is surely so.", 160, ("It is so.", "It is surely so.")),
         ("a\n\nb\x1b", "a  c", 160, ("a b\\x1b", "a c")),
         ("", "x", 160, ("", "x")),
         ("one two three four five six", "one two three four 5 six", 20, ("…four five six", "…four 5 six")),
@@ -181,7 +178,6 @@ def test_flips_listed_equal_flips_counted(rows: list[Row]) -> None:
         ("x" * 30, "x" * 40, 20, ("…xxxxx", "…xxxxxxxxxxxxxxx")),
         ("x" * 30, "x" * 30, 20, ("x" * 19 + "…", "x" * 19 + "…")),
         ("abcdefgh and more", "Abcdefgh and less", 10, ("abcdefgh …", "Abcdefgh …")),
-    ],
 )  # fmt: skip
 def test_excerpts_begin_at_the_first_difference(
     original: str, rewrite: str, width: int, expected: tuple[str, str]

@@ -6,14 +6,15 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import Run, check_refusal
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 import distract
 from distract.core.printable import clean_text
@@ -22,8 +23,6 @@ from distract.report.blocks import Sentence
 from distract.report.spreadsheet import format_csv
 from distract.studies.attack.flip_view import COLUMNS, ShownFlip, flips_report
 from distract.studies.attack.flips import Flip, FlipOutcome
-
-Run = Callable[..., CommandResult]
 
 HOSTILE = "=cmd()|[bold]<script>alert(1)</script>\x1b[31m ![x](http://a) [[A]] ${y} {output_2}"
 
@@ -116,10 +115,8 @@ def test_run_without_flips_says_how_many_could(run: Run) -> None:
     assert report.code == 0
     assert "no verdict flipped" in report.out
     assert "pairwise under prolixity: none of " in report.out
-    explained = run("explain", "r")
-    assert (explained.code, "r: no verdict flipped, so there is nothing to explain" in explained.err) == (2, True)
-    narrowed = run("explain", "r", "--attack", "prolixity")
-    assert (narrowed.code, "no verdict of these protocols and attacks flipped" in narrowed.err) == (2, True)
+    check_refusal(run("explain", "r"), "r: no verdict flipped, so there is nothing to explain")
+    check_refusal(run("explain", "r", "--attack", "prolixity"), "no verdict of these protocols and attacks flipped")
 
 
 def test_report_without_flips_counts_only_what_was_asked_for(attacked: Run) -> None:
@@ -183,11 +180,10 @@ def test_other_outcomes_are_shown_when_asked_for(run: Run) -> None:
     for one in counters:
         assert one["before_rewritten"] > one["before_rival"]
         assert one["after_rewritten"] < one["after_rival"]
-    wrong = run("flips", "r", "--outcome", "held")
-    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    check_refusal(run("flips", "r", "--outcome", "held"))
 
 
-@pytest.mark.parametrize("outcome", ["flip", "softened", "counter-flip"])
+@each("outcome", "flip", "softened", "counter-flip")
 def test_sentences_name_the_winner_of_each_outcome(outcome: FlipOutcome) -> None:
     pairs = {
         "flip": ((0.2, 0.7), (0.8, 0.1)),

@@ -11,6 +11,7 @@ import pytest
 from builders import request
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.backend import Batch, reply_through
 from distract.core.errors import BackendError
@@ -145,7 +146,7 @@ def test_plans_start_as_capacity_allows(tmp_path: Path) -> None:
     assert backend.most == 4
 
 
-@pytest.mark.parametrize("cause", [BackendError("the server is gone"), KeyboardInterrupt()])
+@each("cause", BackendError("the server is gone"), KeyboardInterrupt())
 def test_replies_survive_any_end_and_the_rest_is_asked_next(cause: BaseException, tmp_path: Path) -> None:
     broken, resumed = Shuffled(breaks=cause, after=5), Shuffled(seed=1)
 
@@ -224,7 +225,7 @@ def test_stream_beside_a_batch_backend_is_drained_in_rounds(tmp_path: Path) -> N
     assert writer.most <= 2
 
 
-@pytest.mark.parametrize("cause", [BackendError("the server is gone"), KeyboardInterrupt()])
+@each("cause", BackendError("the server is gone"), KeyboardInterrupt())
 def test_draining_yields_replies_before_a_failure(cause: BaseException) -> None:
     backend, got = Shuffled(capacity=9, breaks=cause, after=4), list[int]()
     batches = backend.reply([request(str(i)) for i in range(8)], frozenset(range(8)))
@@ -243,7 +244,7 @@ class Signalled(Shuffled):
         return super().collect(timeout)
 
 
-@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a backend of rounds"])
+@each("beside", False, True)
 def test_signal_waits_for_requests_under_way_and_sends_no_more(tmp_path: Path, beside: bool) -> None:
     backend, writer = Signalled(capacity=5), ScriptedBackend(answer)
     plans = [steps(f"p{i}", [2, 1]) for i in range(8)]

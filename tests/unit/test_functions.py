@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import pytest
 from builders import case
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 import distract
 from distract.core.errors import BackendError, DistractError, UsageError
@@ -50,59 +52,53 @@ class Verdict:
 A, B, TIE = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("A", A),
-        (" b\n", B),
-        ("Tie", TIE),
-        ("first", A),
-        ("second", B),
-        (1, A),
-        (2, B),
-        (True, A),
-        (False, B),
-        (0.7, (0.7, 0.3, 0.0)),
-        (1.0, A),
-        (np.float32(0.5), (0.5, 0.5, 0.0)),
-        (np.int64(2), B),
-        (np.bool_(True), A),
-        (Fraction(1, 4), (0.25, 0.75, 0.0)),
-        ({"A": 0.5, "B": 0.2, "tie": 0.3}, (0.5, 0.2, 0.3)),
-        ({"first": 0.9996, "second": 0.0}, A),
-        ({"winner": "B", "reason": "longer"}, B),
-        ({"label": 1}, A),
-        ({"winner": {"A": 0.25, "B": 0.75}}, (0.25, 0.75, 0.0)),
-        (Verdict(winner="tie", reasoning="equal"), TIE),
-        (Verdict(label="A"), A),
-    ],
+@each(
+    "value, expected",
+    ("A", A),
+    (" b\n", B),
+    ("Tie", TIE),
+    ("first", A),
+    ("second", B),
+    (1, A),
+    (2, B),
+    (True, A),
+    (False, B),
+    (0.7, (0.7, 0.3, 0.0)),
+    (1.0, A),
+    (np.float32(0.5), (0.5, 0.5, 0.0)),
+    (np.int64(2), B),
+    (np.bool_(True), A),
+    (Fraction(1, 4), (0.25, 0.75, 0.0)),
+    ({"A": 0.5, "B": 0.2, "tie": 0.3}, (0.5, 0.2, 0.3)),
+    ({"first": 0.9996, "second": 0.0}, A),
+    ({"winner": "B", "reason": "longer"}, B),
+    ({"label": 1}, A),
+    ({"winner": {"A": 0.25, "B": 0.75}}, (0.25, 0.75, 0.0)),
+    (Verdict(winner="tie", reasoning="equal"), TIE),
+    (Verdict(label="A"), A),
 )
 def test_return_values_of_comparisons(value: object, expected: tuple[float, float, float]) -> None:
     judgment = verdicts.judge_pair(verdicts.read_comparison(value))
     assert judgment.probabilities == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (7, 7.0),
-        (0.25, 0.25),
-        (True, 1.0),
-        (np.float64(3), 3.0),
-        (np.array(2.5), 2.5),
-        ({"score": 7, "reason": "good"}, 7.0),
-        ({"value": 0, "comment": "bad"}, 0.0),
-        (SimpleNamespace(score=4), 4.0),
-        (SimpleNamespace(value=False), 0.0),
-    ],
+@each(
+    "value, expected",
+    (7, 7.0),
+    (0.25, 0.25),
+    (True, 1.0),
+    (np.float64(3), 3.0),
+    (np.array(2.5), 2.5),
+    ({"score": 7, "reason": "good"}, 7.0),
+    ({"value": 0, "comment": "bad"}, 0.0),
+    (SimpleNamespace(score=4), 4.0),
+    (SimpleNamespace(value=False), 0.0),
 )
 def test_return_values_of_scores(value: object, expected: float) -> None:
     assert verdicts.read_points(verdicts.read_score(value, declare(len))) == expected
 
 
-@pytest.mark.parametrize(
-    "value", [None, "", "C", "maybe", 0, 3, -0.1, 1.1, float("nan"), [], b"A", {}, {"A": 0.4}, object]
-)
+@each("value", None, "", "C", "maybe", 0, 3, -0.1, 1.1, float("nan"), [], b"A", {}, {"A": 0.4}, object)
 def test_no_verdict_on_two_responses(value: object) -> None:
     reply = verdicts.read_comparison(value)
     assert reply.failure
@@ -110,9 +106,7 @@ def test_no_verdict_on_two_responses(value: object) -> None:
     assert "expected" in reply.failure
 
 
-@pytest.mark.parametrize(
-    "value", [None, "7", "", [7], float("nan"), float("inf"), -1, 11, 10**400, {}, {"score": "high"}, {"points": 3}, 1j]
-)
+@each("value", None, "7", "", [7], math.nan, math.inf, -1, 11, 10**400, {}, {"score": "high"}, {"points": 3}, 1j)
 def test_no_score(value: object) -> None:
     reply = verdicts.read_score(value, declare(len, scale=(0, 10)))
     assert reply.failure
@@ -166,22 +160,17 @@ def _make(parameters: str) -> Any:
     return space["f"]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "seen"),
-    [
-        ("question, response_a, response_b", {"question": "q", "response_a": "x", "response_b": "y"}),
-        ("prompt, a, b", {"prompt": "q", "a": "x", "b": "y"}),
-        ("a, b, /, input", {"a": "x", "b": "y", "input": "q"}),
-        ("response", {"response": "x"}),
-        (
-            "*, inputs, outputs, reference_outputs=None, **kw",
-            {"inputs": "q", "outputs": "x", "reference_outputs": "z", "kw": {}},
-        ),
-        (
-            "output, expected, criterion, threshold=3",
-            {"output": "x", "expected": "z", "criterion": "c", "threshold": 3},
-        ),
-    ],
+@each(
+    "parameters, seen",
+    ("question, response_a, response_b", {"question": "q", "response_a": "x", "response_b": "y"}),
+    ("prompt, a, b", {"prompt": "q", "a": "x", "b": "y"}),
+    ("a, b, /, input", {"a": "x", "b": "y", "input": "q"}),
+    ("response", {"response": "x"}),
+    (
+        "*, inputs, outputs, reference_outputs=None, **kw",
+        {"inputs": "q", "outputs": "x", "reference_outputs": "z", "kw": {}},
+    ),
+    ("output, expected, criterion, threshold=3", {"output": "x", "expected": "z", "criterion": "c", "threshold": 3}),
 )
 def test_texts_reach_parameters_by_name(parameters: str, seen: dict[str, object]) -> None:
     function = _make(parameters)
@@ -197,16 +186,14 @@ def test_texts_reach_parameters_by_name(parameters: str, seen: dict[str, object]
     assert function(*positional, **keywords) == seen
 
 
-@pytest.mark.parametrize(
-    ("parameters", "problem"),
-    [
-        ("", "takes no response"),
-        ("question", "takes no response"),
-        ("**all", "takes no response"),
-        ("q, x, y", "parameter 'q' stands for nothing; rename it to one of question, response_a"),
-        ("question, a", "takes response_a alone"),
-        ("a, b, response", "keep one form"),
-    ],
+@each(
+    "parameters, problem",
+    ("", "takes no response"),
+    ("question", "takes no response"),
+    ("**all", "takes no response"),
+    ("q, x, y", "parameter 'q' stands for nothing; rename it to one of question, response_a"),
+    ("question, a", "takes response_a alone"),
+    ("a, b, response", "keep one form"),
 )
 def test_wrong_parameters_are_one_line(parameters: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
@@ -252,18 +239,16 @@ def test_direction_and_scale_are_turned_so_that_higher_is_better(tmp_path: Path)
     assert (protocol.scale, protocol.pass_mark) == ((None, 0), -4)
 
 
-@pytest.mark.parametrize(
-    ("declaration", "problem"),
-    [
-        ({"scale": (10, 0)}, "expected the lower number first"),
-        ({"scale": 10}, "expected two numbers"),
-        ({"scale": (0, float("nan"))}, "expected two numbers"),
-        ({"scale": (0, 10), "pass_mark": 11}, "expected a number on the scale"),
-        ({"better": "up"}, "expected 'higher' or 'lower'"),
-        ({"version": 2}, "expected str"),
-        ({"cache": "no"}, "expected bool"),
-        ({"marks": 2}, "no argument 'marks'"),
-    ],
+@each(
+    "declaration, problem",
+    ({"scale": (10, 0)}, "expected the lower number first"),
+    ({"scale": 10}, "expected two numbers"),
+    ({"scale": (0, float("nan"))}, "expected two numbers"),
+    ({"scale": (0, 10), "pass_mark": 11}, "expected a number on the scale"),
+    ({"better": "up"}, "expected 'higher' or 'lower'"),
+    ({"version": 2}, "expected str"),
+    ({"cache": "no"}, "expected bool"),
+    ({"marks": 2}, "no argument 'marks'"),
 )
 def test_wrong_declarations_are_one_line(declaration: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
@@ -284,16 +269,14 @@ def other(a, b):
 '''
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "same"),
-    [
-        ("# compare lengths", "# compare the lengths of both", True),
-        ('"""A judge."""', '"""Another text."""', True),
-        ('    """Prefer the longer."""\n', "", True),
-        ("(question, a, b)", "(question,a,  b)", True),
-        (">", "<", False),
-        ('return "tie"', 'return "A"', False),  # the whole module counts
-    ],
+@each(
+    "old, new, same",
+    ("# compare lengths", "# compare the lengths of both", True),
+    ('"""A judge."""', '"""Another text."""', True),
+    ('    """Prefer the longer."""\n', "", True),
+    ("(question, a, b)", "(question,a,  b)", True),
+    (">", "<", False),
+    ('return "tie"', 'return "A"', False),  # the whole module counts
 )
 def test_identity_follows_the_code(old: str, new: str, same: bool, tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("def size(text): return len(text)\n")
@@ -390,7 +373,7 @@ def test_calls_run_at_once_up_to_the_limit(tmp_path: Path) -> None:
     assert most[0] == 3
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@each("is_async", False, True)
 def test_lost_calls_end_the_run(is_async: bool, tmp_path: Path) -> None:
     async def forever(a: str, b: str) -> str:
         await asyncio.sleep(1000)
@@ -427,7 +410,7 @@ def test_a_function_can_stop_the_run(tmp_path: Path) -> None:
         judge_once(judge, tmp_path / "s")
 
 
-@pytest.mark.parametrize(("cache", "calls"), [(False, 4), (True, 2)])
+@each("cache, calls", (False, 4), (True, 2))
 def test_an_impure_function_is_asked_again(cache: bool, calls: int, tmp_path: Path) -> None:
     seen = []
 
@@ -457,25 +440,23 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("spec", "problem"),
-    [
-        ("", "name a file and a function"),
-        (":judge", "name a file and a function"),
-        ("missing.py:judge", "missing.py: no such file"),
-        ("no_such_module_xyz:judge", "no module 'no_such_module_xyz'"),
-        ("good.py:jugde", "unknown function 'jugde'; did you mean 'judge'"),
-        ("good.py:judge.inner", "unknown function 'judge.inner'"),
-        ("two.py", "name one of its functions after a colon (one, two)"),
-        ("empty.py", "it has none"),
-        ("syntax.py:judge", "syntax.py:2: is not valid Python"),
-        ("import_error.py:judge", "import_error.py:1: cannot be imported: ModuleNotFoundError"),
-        ("raises.py:judge", "raises.py:2: cannot be imported: RuntimeError: no"),
-        ("exits.py:judge", "exits.py:2: cannot be imported: SystemExit"),
-        ("value.py:judge", "judge is not a function"),
-        ("klass.py:Judge", "Judge is a class"),
-        ("arity.py:judge", "parameter 'x' stands for nothing"),
-    ],
+@each(
+    "spec, problem",
+    ("", "name a file and a function"),
+    (":judge", "name a file and a function"),
+    ("missing.py:judge", "missing.py: no such file"),
+    ("no_such_module_xyz:judge", "no module 'no_such_module_xyz'"),
+    ("good.py:jugde", "unknown function 'jugde'; did you mean 'judge'"),
+    ("good.py:judge.inner", "unknown function 'judge.inner'"),
+    ("two.py", "name one of its functions after a colon (one, two)"),
+    ("empty.py", "it has none"),
+    ("syntax.py:judge", "syntax.py:2: is not valid Python"),
+    ("import_error.py:judge", "import_error.py:1: cannot be imported: ModuleNotFoundError"),
+    ("raises.py:judge", "raises.py:2: cannot be imported: RuntimeError: no"),
+    ("exits.py:judge", "exits.py:2: cannot be imported: SystemExit"),
+    ("value.py:judge", "judge is not a function"),
+    ("klass.py:Judge", "Judge is a class"),
+    ("arity.py:judge", "parameter 'x' stands for nothing"),
 )
 def test_wrong_names_are_one_line(spec: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -4,79 +4,28 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from command_result import CommandResult, fits
+from command_result import CommandResult, Run, check_refusal, fits
+from fakes import Watch
+from loops import each
 
-from distract.core.backend import Batch
-from distract.core.errors import BackendError
 from distract.core.records import Reply, Request
 from distract.core.runs import checksum
 from distract.core.signals import StopSignal
-from distract.models import opener, scripted
-from distract.models.provider import Target
+from distract.models import scripted
 from distract.models.scripted import ScriptedBackend
 
-Run = Callable[..., CommandResult]
 RULES = ("--generator", "rules", "--attack", "prolixity")
 THRESHOLD = ("--max-flip-rate", "0.1")
 GATE = ("gate", *RULES, *THRESHOLD)
 PAIRWISE = ("--protocol", "pairwise")
 GREEN = '<testsuites><testsuite package="distract" tests="1" failures="0" errors="0"/></testsuites>'
 """The JUnit file of an earlier gate that passed."""
-
-
-@pytest.fixture(autouse=True)
-def _no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the variables of a CI system that runs these tests."""
-    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "DISTRACT_CATALOGUE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-class Counted:
-    """A planted judge, or another one, that counts its requests and may fail."""
-
-    def __init__(self, inner: ScriptedBackend, breaks_after: int | None, error: BaseException) -> None:
-        self.identity, self.reads_slots = inner.identity, inner.reads_slots
-        self.asked = 0
-        self._inner, self._breaks_after, self._error = inner, breaks_after, error
-
-    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        for index in sorted(wanted):
-            if self.asked == self._breaks_after:
-                raise self._error
-            self.asked += 1
-            yield from self._inner.reply(requests, frozenset([index]))
-
-
-Watch = Callable[..., list[Counted]]
-
-
-@pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Opens planted judges, or a given one, with their calls counted and an optional failure after some of them."""
-
-    def install(
-        breaks_after: int | None = None, error: BaseException | None = None, judge: ScriptedBackend | None = None
-    ) -> list[Counted]:
-        opened: list[Counted] = []
-
-        def open_one(target: Target, *_: object) -> Counted:
-            writes = ScriptedBackend(
-                lambda request: f"At great length and in other words: {request.key}", reads_slots=False
-            )
-            inner = (judge or scripted.make_planted(target.model)) if target.engine == "planted" else writes
-            opened.append(Counted(inner, breaks_after, error or BackendError("the model broke")))
-            return opened[-1]
-
-        monkeypatch.setattr(opener, "open_target", open_one)
-        return opened
-
-    return install
 
 
 def cases(number: int, **more: Any) -> list[dict[str, Any]]:
@@ -243,15 +192,13 @@ def single(name: str) -> dict[str, Any]:
     return {**cases(1)[0], "id": name, "prompt": f"Name {name}.", "responses": cases(1)[0]["responses"][:1]}
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "code"),
-    [
-        ([], (), 2),
-        ([single("s1"), single("s2")], (), 2),
-        (cases(28), PAIRWISE, 3),
-        (cases(40), ("--max-invalid-rate", "0"), 3),
-        (cases(40), ("--retries", "0", "--generator", "recorded"), 2),
-    ],
+@each(
+    "data, options, code",
+    ([], (), 2),
+    ([single("s1"), single("s2")], (), 2),
+    (cases(28), PAIRWISE, 3),
+    (cases(40), ("--max-invalid-rate", "0"), 3),
+    (cases(40), ("--retries", "0", "--generator", "recorded"), 2),
 )
 def test_too_little_evidence_never_passes(
     run: Run, data: list[dict[str, Any]], options: tuple[str, ...], code: int
@@ -379,9 +326,7 @@ NOISY = ("--judge", "planted:random", *RULES, *PAIRWISE, "--orders", "given")
 
 def test_missing_controls_are_an_error(run: Run) -> None:
     assert run("attack", *NOISY, "--out", "r").code == 0
-    ran = run("gate", "r", "--max-flip-rate", "0.1", "--control")
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "--control" in ran.err
+    check_refusal(run("gate", "r", "--max-flip-rate", "0.1", "--control"), "--control")
 
 
 def test_noiseless_judge_fails_by_its_excess(run: Run) -> None:
@@ -399,9 +344,7 @@ def test_live_gate_of_an_earlier_version_must_be_rerun(run: Run) -> None:
     manifest = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
     manifest["checksums"]["run.json"] = checksum(path)
     Path("r/manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    ran = run("report", "r")
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "an earlier version of distract decided this gate by other rules; run it again" in ran.err
+    check_refusal(run("report", "r"), "an earlier version of distract decided this gate by other rules; run it again")
 
 
 # Options that do not go together.
@@ -437,22 +380,22 @@ def test_finished_run_is_read_unchanged(run: Run, options: tuple[str, ...], name
 @pytest.mark.parametrize("option", ["--margin", "--max-shift", "--max-exchange-rate"])
 @pytest.mark.parametrize("value", ["-1", "nan", "inf", "much", "1e9", ""])
 def test_wrong_amounts_are_one_line(run: Run, option: str, value: str) -> None:
-    ran = run(*GATE, "--judge", "planted:fair", option, value)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
-    assert f"'{option}'" in ran.err
-    assert "expected a number from 0 to 1000" in ran.err
+    check_refusal(
+        run(*GATE, "--judge", "planted:fair", option, value), f"'{option}'", "expected a number from 0 to 1000"
+    )
 
 
-@pytest.mark.parametrize("option", ["--max-shift", "--max-exchange-rate"])
+@each("option", "--max-shift", "--max-exchange-rate")
 def test_live_gate_measures_no_worth(run: Run, option: str) -> None:
-    ran = run(*GATE, "--judge", "planted:fair", option, "1")
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
-    assert f"{option} needs a finished run: run `distract attack` first" in ran.err
+    check_refusal(
+        run(*GATE, "--judge", "planted:fair", option, "1"),
+        f"{option} needs a finished run: run `distract attack` first",
+    )
     Path("distract.toml").write_text(f"[gate]\n{option.removeprefix('--')} = 1\n", encoding="utf-8")
     assert run(*GATE, "--judge", "planted:fair").code == 2
 
 
-@pytest.mark.parametrize(("margin", "code", "n"), [("0.5", 0, 35), ("1", 3, 0)])
+@each("margin, code, n", ("0.5", 0, 35), ("1", 3, 0))
 def test_margin_makes_ties_of_certain_verdicts(run: Run, margin: str, code: int, n: int) -> None:
     """A planted judge gives all probability to one response, which then leads by 1."""
     ran = run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--limit", "40", "--margin", margin, "--json")
@@ -470,9 +413,7 @@ def test_contradictory_live_options_are_refused(run: Run) -> None:
         ((*GATE[:3], "--judge", "planted:fair", "--attack", "null", "--max-flip-rate", "0.1"), "controls"),
         ((*GATE, "--judge", "replay:x"), "replay:x"),
     ):
-        ran = run(*arguments)
-        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), (arguments, ran.err)
-        assert message in ran.err, ran.err
+        check_refusal(run(*arguments), message)
 
 
 def test_plan_gate_prints_the_required_number(run: Run) -> None:
@@ -483,8 +424,7 @@ def test_plan_gate_prints_the_required_number(run: Run) -> None:
     assert f"{document.document['finished']['n']:,}" in ran.out
     for wrong in (("--true-rate", "0.1"), ("--true-rate", "2"), ("--true-rate", "nan"), ("--power", "1"),
                   ("--power", "0"), ("--confidence", "1"), ("--checks", "0"), ("--max-flip-rate", "0")):  # fmt: skip
-        ran = run("plan-gate", "--max-flip-rate", "0.1", "--true-rate", "0.02", *wrong)
-        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), (wrong, ran.err)
+        check_refusal(run("plan-gate", "--max-flip-rate", "0.1", "--true-rate", "0.02", *wrong))
 
 
 # Hostile names.
@@ -522,8 +462,7 @@ def test_hostile_names_are_escaped_in_terminal_log_and_files(
     assert failures
     assert all("::error::boom" in (one.text or "") for one in failures)
     fits("\n".join(one for one in ran.out.splitlines() if not one.startswith("::")))
-    report = run("report", "r")
-    fits(report.out)
+    fits(run("report", "r").out)
 
 
 def test_error_messages_contain_no_runner_command(run: Run) -> None:
@@ -534,7 +473,7 @@ def test_error_messages_contain_no_runner_command(run: Run) -> None:
         assert commands(ran.err) == []
 
 
-@pytest.mark.parametrize("option", ["--junit", "--summary"])
+@each("option", "--junit", "--summary")
 def test_no_result_overwrites_the_settings(run: Run, option: str) -> None:
     text = "[tool.distract.gate]\nmax-flip-rate = 0.1\n"
     Path("pyproject.toml").write_text(text, encoding="utf-8")

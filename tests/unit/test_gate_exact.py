@@ -11,6 +11,7 @@ from builders import scored
 from gate_builders import make_run, rows
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import UsageError
 from distract.core.records import Row
@@ -37,13 +38,11 @@ def gate(*parts: list[Row], threshold: float = 0.10, **more: Any) -> tuple[str, 
     return verdict.decision, verdict.reason
 
 
-@pytest.mark.parametrize(
-    ("k", "n", "decision"),
-    [
-        (0, 40, "pass"), (1, 40, "inconclusive"), (7, 40, "inconclusive"), (8, 40, "fail"),
+@each(
+    "k, n, decision",
+    (0, 40, "pass"), (1, 40, "inconclusive"), (7, 40, "inconclusive"), (8, 40, "fail"),
         (0, 28, "inconclusive"), (0, 29, "pass"), (4, 100, "pass"), (5, 100, "inconclusive"), (16, 100, "fail"),
         (3, 3, "fail"), (1, 1, "inconclusive"), (0, 0, "inconclusive"),
-    ],
 )  # fmt: skip
 def test_single_check_decides(k: int, n: int, decision: str) -> None:
     assert gate(rate(k, n))[0] == decision
@@ -68,10 +67,7 @@ def test_only_headline_rules_and_real_attacks_are_checked() -> None:
     # The first judgment flips by score only, the second by rating only.
     for message, decision in ((scored((5.1, 5.2), (6, 5)), "fail"), (scored((5.2, 5.1), (5, 6)), "pass")):
         assert gate([replace(one, judgments=(message,)) if one.target else one for one in scores])[0] == decision
-    assert gate(control, attacks=["null"]) == (
-        "inconclusive",
-        "no attack was measured (controls are not checked)",
-    )
+    assert gate(control, attacks=["null"]) == ("inconclusive", "no attack was measured (controls are not checked)")
 
 
 def test_gate_fails_closed() -> None:
@@ -98,7 +94,7 @@ def test_few_prompts_are_reported() -> None:
     assert not any("rough" in note for note in decide(run(rate(0, 20)), Limits(0.3)).notes)
 
 
-@pytest.mark.parametrize("invalid", [0, 1, 3, 8])
+@each("invalid", 0, 1, 3, 8)
 def test_invalid_verdict_counts_against_the_decision(invalid: int) -> None:
     limits = Limits(0.1)
     (check,) = decide(run(rate(2, 92, invalid=invalid)), limits).checks
@@ -118,11 +114,10 @@ def test_no_flips_with_a_fifth_invalid_do_not_pass() -> None:
     assert gate(rows("0" * 40 + "!" * 5))[0] == "pass"
 
 
-@pytest.mark.parametrize(("ties", "decision"), [(0, "pass"), (100, "pass"), (160, "pass"), (161, "inconclusive")])
+@each("ties, decision", (0, "pass"), (100, "pass"), (160, "pass"), (161, "inconclusive"))
 def test_small_eligible_share_never_passes(ties: int, decision: str) -> None:
     result = decide(run(rows("0" * 40 + "t" * ties)), Limits(0.1))
-    assert result.decision == decision
-    assert result.checks[0].eligible_share == pytest.approx(40 / (40 + ties))
+    assert (result.decision, result.checks[0].eligible_share) == (decision, pytest.approx(40 / (40 + ties)))
     assert result.document()["checks"][0]["eligible_share"] == round(40 / (40 + ties), 4)
     if decision != "pass":
         assert "only 19.9% of the comparisons are eligible" in result.reason
@@ -144,10 +139,12 @@ def test_one_repeated_prompt_costs_no_power() -> None:
     assert clustered_hits_reason(values, [number // 5 for number in range(100)], 0.1, Limits()) is not None
 
 
-@pytest.mark.parametrize(
-    ("sizes", "passes"),
-    [((5,) * 60, True), ((1,) * 98 + (2,), True), ((1, 1, 1, 2, 3, 40) * 15, False), ((1,) * 80 + (20,) * 20, False)],
-    ids=str,
+@each(
+    "sizes, passes",
+    ((5,) * 60, True),
+    ((1,) * 98 + (2,), True),
+    ((1, 1, 1, 2, 3, 40) * 15, False),
+    ((1,) * 80 + (20,) * 20, False),
 )
 def test_rise_does_not_pass_on_a_few_large_prompts(sizes: tuple[int, ...], passes: bool) -> None:
     clusters = [prompt for prompt, size in enumerate(sizes) for _ in range(size)]
@@ -168,14 +165,11 @@ def test_one_large_prompt_does_not_outweigh_small_ones() -> None:
 @given(st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 0.9))
 def test_lower_threshold_never_turns_a_failure_into_a_pass(k: int, rest: int, threshold: float) -> None:
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
-    strict, lenient = (
-        gate(rate(k, k + rest), threshold=threshold),
-        gate(rate(k, k + rest), threshold=threshold + 0.09),
-    )
+    strict, lenient = (gate(rate(k, k + rest), threshold=one) for one in (threshold, threshold + 0.09))
     assert order[strict[0]] <= order[lenient[0]]
 
 
-@pytest.mark.parametrize(("threshold", "n"), [(0.10, 29), (0.05, 59), (0.01, 299), (0.5, 5)])
+@each("threshold, n", (0.10, 29), (0.05, 59), (0.01, 299), (0.5, 5))
 def test_least_n_matches_known_values(threshold: float, n: int) -> None:
     assert least_n(threshold, 0.95) == n
 
@@ -195,15 +189,13 @@ def test_each_check_has_its_own_threshold() -> None:
         decide(run(*two), Limits(None, {"pairwise": 0.2}))
 
 
-@pytest.mark.parametrize(
-    ("invalid", "limits", "decision", "reason"),
-    [
-        (2, Limits(0.1), "pass", "is below 0.1"),
-        (10, Limits(0.1), "inconclusive", "10 invalid verdicts may be flips"),
-        (10, Limits(0.1, max_invalid_rate=0.05), "inconclusive", "10 of 110 verdicts are invalid"),
-        (0, Limits(0.1, max_invalid_rate=0.0), "pass", "is below 0.1"),
-        (0, Limits(0.1, min_n=101), "inconclusive", "fewer valid verdicts (100) than --min-n 101"),
-    ],
+@each(
+    "invalid, limits, decision, reason",
+    (2, Limits(0.1), "pass", "is below 0.1"),
+    (10, Limits(0.1), "inconclusive", "10 invalid verdicts may be flips"),
+    (10, Limits(0.1, max_invalid_rate=0.05), "inconclusive", "10 of 110 verdicts are invalid"),
+    (0, Limits(0.1, max_invalid_rate=0.0), "pass", "is below 0.1"),
+    (0, Limits(0.1, min_n=101), "inconclusive", "fewer valid verdicts (100) than --min-n 101"),
 )
 def test_too_few_or_too_many_invalid_verdicts_never_pass(
     invalid: int, limits: Limits, decision: str, reason: str
@@ -246,13 +238,11 @@ def test_certify_makes_an_open_gate_fail() -> None:
         assert decide(run(rate(0, 100)), Limits(0.1, certify=certify)).exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("max_flip_rate", 0.0), ("max_flip_rate", 1.0), ("max_flip_rate", math.nan), ("others", {"f": 2.0}),
+@each(
+    "field, value",
+    ("max_flip_rate", 0.0), ("max_flip_rate", 1.0), ("max_flip_rate", math.nan), ("others", {"f": 2.0}),
         ("max_invalid_rate", -0.1), ("max_invalid_rate", 1.1), ("min_n", 0), ("confidence", 0.4), ("confidence", 1.0),
         ("max_rise", 0.0), ("max_rise", 1.0), ("min_eligible", -0.1), ("min_eligible", 1.1), ("min_eligible", math.nan),
-    ],
 )  # fmt: skip
 def test_limits_are_validated(field: str, value: object) -> None:
     limits: dict[str, Any] = {field: value}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from builders import row, scored, verdict
+from loops import each
 
 from distract.core import registry
 from distract.core.errors import UsageError
@@ -86,10 +87,7 @@ def run_live(config: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead:
     while left and gate.open:
         count, open_checks = max(gate.batch_size(), ahead), gate.open
         part, left = left[:count], left[count:]
-        protocols, places = (
-            {protocol for protocol, _, _ in open_checks},
-            {(protocol, attack) for protocol, attack, _ in open_checks},
-        )
+        protocols, places = {key[0] for key in open_checks}, {key[:2] for key in open_checks}
         new = [
             one
             for prompt in part
@@ -124,8 +122,7 @@ def test_judgments_after_a_decision_count_only_as_effort() -> None:
     assert verdict.effort is not None
     assert (verdict.effort.cases, verdict.effort.of, verdict.effort.calls) == (30, 100, 60)
     assert only_check(verdict).n < 10
-    assert verdict.effort.saved == 200 - 60
-    assert verdict.effort.stopped == "a check has failed"
+    assert (verdict.effort.saved, verdict.effort.stopped) == (200 - 60, "a check has failed")
 
 
 def test_passed_check_drops_out_and_others_continue() -> None:
@@ -138,8 +135,7 @@ def test_passed_check_drops_out_and_others_continue() -> None:
     assert counts["f"] < counts["g"] == counts["none"]
     effort = gate.verdict().effort
     assert effort is not None
-    assert effort.calls == len(rows)
-    assert effort.saved == 3 * 80 - len(rows)
+    assert (effort.calls, effort.saved) == (len(rows), 3 * 80 - len(rows))
 
 
 def test_failure_ends_the_gate() -> None:
@@ -148,11 +144,8 @@ def test_failure_ends_the_gate() -> None:
     verdict = gate.verdict()
     left, failed = verdict.checks
     assert (verdict.decision, failed.decision) == ("fail", "fail")
-    assert (left.decision, left.skipped, left.reason) == (
-        "inconclusive",
-        True,
-        "left open, as another check had failed",
-    )
+    assert (left.decision, left.skipped) == ("inconclusive", True)
+    assert left.reason == "left open, as another check had failed"
     assert not gate.open
     assert verdict.reason.startswith("pairwise under g: ")
     assert len(rows) < 3 * 10
@@ -176,8 +169,7 @@ def test_ineligible_pairs_are_left_out_and_counted() -> None:
     rows += pair("c4", "p4", {P: False}, verdict("tie")) + pair("c5", "p5", {P: False}, verdict(None))
     rows += [one for one in pair("c6", "p6", {P: True}) if one.target is None]
     check = only_check(replay_gate(parameters([P], (1,) * 100), rows).verdict())
-    assert (check.n, check.k, check.invalid, check.excluded) == (2, 0, 2, 3)
-    assert check.decision == "inconclusive"
+    assert (check.n, check.k, check.invalid, check.excluded, check.decision) == (2, 0, 2, 3, "inconclusive")
 
 
 def test_scores_are_decided_by_the_headline_rule() -> None:
@@ -227,31 +219,29 @@ def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came
     return pair("c", "p", outcomes)
 
 
-@pytest.mark.parametrize(
-    ("rows", "low", "high", "n"),
-    [
-        (noise_rows(null=False), 1.0, 1.0, 1),
-        (noise_rows(null=True), 0.5, 0.5, 1),
-        (noise_rows(null=True, flip=False), 0.0, 0.0, 1),
-        (noise_rows(null=False, flip=False), 0.5, 0.5, 1),
-        # If the control leaves the text unchanged, a second sample measures the noise.
-        (noise_rows(null="unchanged", again=True), 0.5, 0.5, 1),
-        (noise_rows(null="unchanged", again=True, flip=False), 0.0, 0.0, 1),
-        (noise_rows(again=False), 1.0, 1.0, 1),
-        (noise_rows(null=True, again=False), 0.5, 0.5, 1),
-        (noise_rows(null=False, again=True), 1.0, 1.0, 1),
-        # Without sampling, the same request has the same answer.
-        (noise_rows(null="unchanged", again="the same"), 1.0, 1.0, 1),
-        (noise_rows(), 1.0, 1.0, 1),
-        # An unreadable noise verdict may or may not have been a flip.
-        (noise_rows(null=None), 0.5, 1.0, 0),
-        (noise_rows(null="unchanged", again=None), 0.5, 1.0, 0),
-        (noise_rows(null=None, again=None, flip=False), 0.0, 0.5, 0),
-        (noise_rows(null=None, again=False), 0.5, 1.0, 0),
-        (noise_rows(flip=None), 0.5, 1.0, 0),
-        (noise_rows(flip=None, null=True), 0.0, 0.5, 0),
-        (noise_rows(flip=None, null=None), 0.0, 1.0, 0),
-    ],
+@each(
+    "rows, low, high, n",
+    (noise_rows(null=False), 1.0, 1.0, 1),
+    (noise_rows(null=True), 0.5, 0.5, 1),
+    (noise_rows(null=True, flip=False), 0.0, 0.0, 1),
+    (noise_rows(null=False, flip=False), 0.5, 0.5, 1),
+    # If the control leaves the text unchanged, a second sample measures the noise.
+    (noise_rows(null="unchanged", again=True), 0.5, 0.5, 1),
+    (noise_rows(null="unchanged", again=True, flip=False), 0.0, 0.0, 1),
+    (noise_rows(again=False), 1.0, 1.0, 1),
+    (noise_rows(null=True, again=False), 0.5, 0.5, 1),
+    (noise_rows(null=False, again=True), 1.0, 1.0, 1),
+    # Without sampling, the same request has the same answer.
+    (noise_rows(null="unchanged", again="the same"), 1.0, 1.0, 1),
+    (noise_rows(), 1.0, 1.0, 1),
+    # An unreadable noise verdict may or may not have been a flip.
+    (noise_rows(null=None), 0.5, 1.0, 0),
+    (noise_rows(null="unchanged", again=None), 0.5, 1.0, 0),
+    (noise_rows(null=None, again=None, flip=False), 0.0, 0.5, 0),
+    (noise_rows(null=None, again=False), 0.5, 1.0, 0),
+    (noise_rows(flip=None), 0.5, 1.0, 0),
+    (noise_rows(flip=None, null=True), 0.0, 0.5, 0),
+    (noise_rows(flip=None, null=None), 0.0, 1.0, 0),
 )
 def test_flips_are_compared_with_the_noise(rows: list[Row], low: float, high: float, n: int) -> None:
     result = excess_outcome(rows, None, "f", NULL)
@@ -290,20 +280,18 @@ def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
     return [{"protocol": place[0], "attack": place[1], "flips": pairs}]
 
 
-@pytest.mark.parametrize(
-    ("now", "then", "decision"),
-    [
-        ([True] * 20, [False] * 20, "fail"),
-        ([False] * 20, [True] * 20, "pass"),
-        ([True] * 120, [True] * 120, "pass"),
-        # Missing evidence of a rise is no evidence of its absence.
-        ([False] * 42, [False] * 42, "inconclusive"),
-        ([True, *[False] * 9] * 4, [False] * 40, "inconclusive"),
-        ([False] * 110 + [None] * 10, [False] * 120, "pass"),
-        ([None] * 20 + [False] * 100, [False] * 120, "inconclusive"),
-        ([True] * 3, [False] * 3, "inconclusive"),
-        ([None] * 20, [False] * 20, "inconclusive"),
-    ],
+@each(
+    "now, then, decision",
+    ([True] * 20, [False] * 20, "fail"),
+    ([False] * 20, [True] * 20, "pass"),
+    ([True] * 120, [True] * 120, "pass"),
+    # Missing evidence of a rise is no evidence of its absence.
+    ([False] * 42, [False] * 42, "inconclusive"),
+    ([True, *[False] * 9] * 4, [False] * 40, "inconclusive"),
+    ([False] * 110 + [None] * 10, [False] * 120, "pass"),
+    ([None] * 20 + [False] * 100, [False] * 120, "inconclusive"),
+    ([True] * 3, [False] * 3, "inconclusive"),
+    ([None] * 20, [False] * 20, "inconclusive"),
 )
 def test_rise_over_the_baseline_decides(now: list[Came], then: list[bool], decision: str) -> None:
     config = parameters([P], (1,) * len(now), "flip_rate_rise", baseline=baseline(then), limits=Limits())
@@ -362,13 +350,10 @@ def test_without_noise_the_outcome_is_flips() -> None:
     assert rate_outcome(rows, None, "f") == PromptOutcome(3, (1.0, 0.0, 0.0), (1.0, 0.0, 1.0), 2, 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("most", "invalid", "of"), [(0.29, 29, 100), (0.2, 20, 100), (0.07, 7, 100), (0.57, 57, 100), (0.1, 3, 30)]
-)
+@each("most, invalid, of", (0.29, 29, 100), (0.2, 20, 100), (0.07, 7, 100), (0.57, 57, 100), (0.1, 3, 30))
 def test_tolerated_share_of_invalid_verdicts_may_pass(most: float, invalid: int, of: int) -> None:
     limits = Limits(0.3, max_invalid_rate=most)
-    test = Hypothesis(0.3, 0.05, 0.05, (1,) * of, max_invalid_rate=most)
-    monitor = Monitor(test)
+    monitor = Monitor(Hypothesis(0.3, 0.05, 0.05, (1,) * of, max_invalid_rate=most))
     for at in range(of):
         monitor.add(PromptOutcome(1, invalid=1) if at < invalid else PromptOutcome(1, (0.0,), (0.0,), 1))
     monitor.end()

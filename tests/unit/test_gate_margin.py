@@ -49,15 +49,13 @@ def check_all(leads: Sequence[Lead], margin: float, protocol: str = "pairwise") 
 
 
 @each(
-    ("lead", "margin", "flips", "n"),
-    [
-        ((0.5, -0.5), 0.0, 8, 8),
-        ((0.5, -0.5), 0.4, 8, 8),
-        ((0.5, -0.25), 0.25, 0, 8),  # the rewrite takes a lead within the margin: a tie, not a flip
-        ((0.25, -0.5), 0.25, 0, 0),  # it was a tie before
-        ((0.25, -0.5), 0.2, 8, 8),
-        ((0.5, 0.4), 0.0, 0, 8),
-    ],
+    "lead, margin, flips, n",
+    ((0.5, -0.5), 0.0, 8, 8),
+    ((0.5, -0.5), 0.4, 8, 8),
+    ((0.5, -0.25), 0.25, 0, 8),  # the rewrite takes a lead within the margin: a tie, not a flip
+    ((0.25, -0.5), 0.25, 0, 0),  # it was a tie before
+    ((0.25, -0.5), 0.2, 8, 8),
+    ((0.5, 0.4), 0.0, 0, 8),
 )
 def test_leads_within_the_margin_are_ties(lead: Lead, margin: float, flips: int, n: int) -> None:
     for protocol in ("pairwise", "absolute"):

@@ -47,8 +47,8 @@ def log_counted(threshold: float, side: Direction, k: int, n: int) -> float:
         return float((sum((one**k * zero ** (n - k) for one, zero in ratios), Decimal(0)) / BETS).ln())
 
 
-@each("side", SIDES)
-@each("threshold", THRESHOLDS)
+@each("side", *SIDES)
+@each("threshold", *THRESHOLDS)
 def test_bet_rates_are_strictly_on_their_side(threshold: float, side: Direction) -> None:
     rates = bet_rates(threshold, side)
     assert rates.shape == (BETS,)

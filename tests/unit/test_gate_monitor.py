@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from numpy.typing import NDArray
 
 from distract.stats.intervals import holm
@@ -26,13 +27,8 @@ def make_outcome(pairs: int, hits: int = 0, misses: int = 0, unread: int = 0, lo
     return PromptOutcome(pairs, low, high, hits + misses, hits, unread + lost)
 
 
-HIT, MISS, UNREAD, LOST, EXCLUDED = (
-    make_outcome(1, 1),
-    make_outcome(1, 0, 1),
-    make_outcome(1, unread=1),
-    make_outcome(1, lost=1),
-    make_outcome(1),
-)
+HIT, MISS, EXCLUDED = make_outcome(1, 1), make_outcome(1, 0, 1), make_outcome(1)
+UNREAD, LOST = make_outcome(1, unread=1), make_outcome(1, lost=1)
 NEITHER = PromptOutcome(1, (0.5,), (0.5,), 1)
 
 
@@ -50,8 +46,7 @@ def play_to_end(test: Hypothesis, prompts: Sequence[PromptOutcome]) -> Monitor:
 
 
 def test_outcomes_after_a_decision_are_ignored() -> None:
-    test = Hypothesis(0.5, 0.05, 0.05, (1,) * 12)
-    monitor = play(test, [HIT] * 8)
+    monitor = play(Hypothesis(0.5, 0.05, 0.05, (1,) * 12), [HIT] * 8)
     assert monitor.decision == "fail"
     before = (monitor.n, monitor.k, monitor.left, monitor.reason, monitor.p_value, list(monitor.lows))
     for prompt in (MISS, UNREAD, LOST, EXCLUDED, MISS):
@@ -60,7 +55,7 @@ def test_outcomes_after_a_decision_are_ignored() -> None:
     assert (monitor.n, monitor.k, monitor.left, monitor.reason, monitor.p_value, monitor.lows) == before
 
 
-@pytest.mark.parametrize("threshold", [1e-6, 0.01, 0.1, 0.5, 0.9])
+@each("threshold", 1e-6, 0.01, 0.1, 0.5, 0.9)
 def test_always_flipping_judge_fails_at_once(threshold: float) -> None:
     monitor = play_to_end(Hypothesis(threshold, 0.05, 0.05, (1,) * 200), [HIT] * 200)
     assert (monitor.decision, monitor.k) == ("fail", monitor.n)
@@ -68,7 +63,7 @@ def test_always_flipping_judge_fails_at_once(threshold: float) -> None:
     assert threshold**monitor.n <= 0.05
 
 
-@pytest.mark.parametrize("threshold", [0.05, 0.1, 0.5, 0.9])
+@each("threshold", 0.05, 0.1, 0.5, 0.9)
 def test_never_flipping_judge_passes_at_once(threshold: float) -> None:
     monitor = play_to_end(Hypothesis(threshold, 0.05, 0.05, (1,) * 200), [MISS] * 200)
     assert (monitor.decision, monitor.k) == ("pass", 0)
@@ -172,7 +167,7 @@ def assert_agrees(test: Hypothesis, monitor: Monitor) -> None:
         assert high < (test.ceiling or test.threshold) + TOLERANCE
 
 
-@pytest.mark.parametrize(("hits", "decision"), [(0, "pass"), (2, "pass"), (8, "inconclusive"), (30, "fail")])
+@each("hits, decision", (0, "pass"), (2, "pass"), (8, "inconclusive"), (30, "fail"))
 def test_delayed_pass_is_reconsidered(hits: int, decision: str) -> None:
     """The rate is shown to be below the threshold; flips observed before ``min_n`` is reached still count."""
     test = Hypothesis(0.1, 0.05, 0.05, (1,) * 110, min_n=100)
@@ -181,7 +176,7 @@ def test_delayed_pass_is_reconsidered(hits: int, decision: str) -> None:
     assert_agrees(test, monitor)
 
 
-@pytest.mark.parametrize("exact", [True, False])
+@each("exact", True, False)
 def test_prompts_without_pairs_decide_nothing(exact: bool) -> None:
     """Data with one response per prompt have such prompts."""
     monitor = Monitor(Hypothesis(0.1, 0.05, 0.05, (0, 0, 0), exact=exact))
@@ -196,8 +191,7 @@ def test_prompts_without_pairs_decide_nothing(exact: bool) -> None:
 def test_single_batch_is_decided_at_its_end_in_any_order(some: list[PromptOutcome]) -> None:
     test = Hypothesis(0.55, 0.2, 0.2, (1,) * len(some), exact=False, whole=True)
     forth, back = play_to_end(test, some), play_to_end(test, some[::-1])
-    assert (forth.decision, forth.reason) == (back.decision, "end")
-    assert forth.p_value == pytest.approx(back.p_value)
+    assert (forth.decision, forth.reason, forth.p_value) == (back.decision, "end", pytest.approx(back.p_value))
     assert forth.n == len(some)
     assert_agrees(test, forth)
 
@@ -283,14 +277,12 @@ def test_check_left_open_by_a_failure_keeps_its_error_rate() -> None:
     assert is_at_most(ALPHA, int((simulation.decisions[:, 1:] == 2).any(axis=0).max()), gates)
 
 
-@pytest.mark.parametrize(
-    ("threshold", "sizes", "flips_in", "decision"),
-    [
-        (0.20, (45,) * 24, 50, "pass"),  # .02 of their pairs flip
-        (0.10, (2, 3, 5, 8, 13, 60) * 10, 50, "pass"),
-        (0.10, (2, 3, 5, 8, 13, 60) * 10, 3, "fail"),
-        (0.10, (45,) * 24, 10**9, "inconclusive"),  # a few prompts may all be equal by chance
-    ],
+@each(
+    "threshold, sizes, flips_in, decision",
+    (0.20, (45,) * 24, 50, "pass"),  # .02 of their pairs flip
+    (0.10, (2, 3, 5, 8, 13, 60) * 10, 50, "pass"),
+    (0.10, (2, 3, 5, 8, 13, 60) * 10, 3, "fail"),
+    (0.10, (45,) * 24, 10**9, "inconclusive"),  # a few prompts may all be equal by chance
 )
 def test_prompts_of_uneven_size_are_decided(
     threshold: float, sizes: tuple[int, ...], flips_in: int, decision: str
@@ -307,23 +299,22 @@ def test_prompts_of_uneven_size_are_decided(
     assert monitor.value is not None
 
 
-@pytest.mark.parametrize("pairs", [1, 2, 45])
-@pytest.mark.parametrize("threshold", [0.05, 0.1, 0.2, 0.5])
+@each("pairs", 1, 2, 45)
+@each("threshold", 0.05, 0.1, 0.2, 0.5)
 def test_no_flip_rate_passes_on_fewer_prompts_than_a_count(threshold: float, pairs: int) -> None:
     least = least_n(threshold, 0.95)
-    for prompts in (least - 1, least):
-        monitor = play_to_end(
-            Hypothesis(threshold, 0.05, 0.05, (pairs,) * prompts), [make_outcome(pairs, 0, pairs)] * prompts
-        )
-        assert monitor.decision == "inconclusive" or prompts == least
-    many = play_to_end(
-        Hypothesis(threshold, 0.05, 0.05, (pairs,) * 10 * least), [make_outcome(pairs, 0, pairs)] * 10 * least
-    )
+
+    def play_misses(prompts: int) -> Monitor:
+        test = Hypothesis(threshold, 0.05, 0.05, (pairs,) * prompts)
+        return play_to_end(test, [make_outcome(pairs, 0, pairs)] * prompts)
+
+    assert play_misses(least - 1).decision == "inconclusive"
+    many = play_misses(10 * least)
     assert many.decision == "pass"
     assert many.prompt_count >= least
 
 
-@pytest.mark.parametrize("pairs", [1, 4])
+@each("pairs", 1, 4)
 def test_unread_verdicts_count_against_either_decision(pairs: int) -> None:
     """They count as flips against a pass, and as none against a failure; pairs unread at baseline are ineligible."""
     test = Hypothesis(0.1, 0.05, 0.05, (pairs,) * 40)
@@ -344,22 +335,18 @@ def test_few_eligible_pairs_delay_a_pass_and_never_a_failure() -> None:
     assert play_to_end(test, [EXCLUDED] * 399).reason == "settled"
 
 
-@pytest.mark.parametrize(
-    ("here", "there", "of", "decision"),
-    [
-        (0, 0, 120, "pass"),
-        (4, 4, 200, "pass"),
-        (0, 0, 42, "inconclusive"),
-        (4, 0, 42, "inconclusive"),
-        (40, 0, 400, "fail"),
-    ],
+@each(
+    "here, there, of, decision",
+    (0, 0, 120, "pass"),
+    (4, 4, 200, "pass"),
+    (0, 0, 42, "inconclusive"),
+    (4, 0, 42, "inconclusive"),
+    (40, 0, 400, "fail"),
 )
 def test_rise_has_a_threshold_for_either_side(here: int, there: int, of: int, decision: str) -> None:
     """A rise fails above 0 and passes below .05; between them the check continues."""
-    kinds = [PromptOutcome(1, (1.0,), (1.0,), 1, 1, 0, 1, 0)] * here + [
-        PromptOutcome(1, (0.0,), (0.0,), 1, 0, 0, 0, 1)
-    ] * there
-    kinds += [NEITHER] * (of - here - there)
+    up, down = PromptOutcome(1, (1.0,), (1.0,), 1, 1, 0, 1, 0), PromptOutcome(1, (0.0,), (0.0,), 1, 0, 0, 0, 1)
+    kinds = [up] * here + [down] * there + [NEITHER] * (of - here - there)
     some = [kinds[at] for at in np.random.default_rng(3).permutation(of)]
     test = Hypothesis(0.5, 0.05, 0.05, (1,) * of, ceiling=0.525, exact=False)
     assert play_to_end(test, some).decision == decision

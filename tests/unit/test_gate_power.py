@@ -33,13 +33,13 @@ def chance(tail: TailTest, n: int, rate: float) -> float:
     return float(tail.power(np.array([n]), rate)[0])
 
 
-@each(("n", "passing", "failing"), [(50, 1, 10), (100, 4, 16), (200, 12, 28), (400, 29, 51)])
+@each("n, passing, failing", (50, 1, 10), (100, 4, 16), (200, 12, 28), (400, 29, 51))
 def test_limits_at_a_tenth_match_published_values(n: int, passing: int, failing: int) -> None:
     assert limit(PASSES, n) == passing
     assert n - limit(FAILS, n) == failing
 
 
-@each(("flips", "n"), [(0, 29), (1, 46), (2, 61), (3, 76), (5, 103), (10, 167)])
+@each("flips, n", (0, 29), (1, 46), (2, 61), (3, 76), (5, 103), (10, 167))
 def test_passing_numbers_match_published_values(flips: int, n: int) -> None:
     assert limit(PASSES, n) == flips
     assert limit(PASSES, n - 1) == flips - 1
@@ -81,7 +81,7 @@ def test_power_is_not_monotonic_in_n() -> None:
     assert chance(PASSES, n - 1, 0.05) < 0.9
 
 
-@each(("rate", "power", "checks"), [(0.02, 0.9, 1), (0.05, 0.8, 3), (0.25, 0.9, 1), (0.25, 0.9, 5)])
+@each("rate, power, checks", (0.02, 0.9, 1), (0.05, 0.8, 3), (0.25, 0.9, 1), (0.25, 0.9, 5))
 def test_live_cap_is_the_smallest_that_reaches_the_power(rate: float, power: float, checks: int) -> None:
     power_plan = analyse_power(0.1, rate, power, 0.95, checks)
     assert power_plan.live is not None
@@ -92,26 +92,24 @@ def test_live_cap_is_the_smallest_that_reaches_the_power(rate: float, power: flo
     assert power_plan.live.mean < power_plan.finished.n
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((0.0, 0.05, 0.9, 0.95), "--max-flip-rate 0: expected a share"),
-        ((1.0, 0.05, 0.9, 0.95), "--max-flip-rate 1: expected a share"),
-        ((0.1, -0.1, 0.9, 0.95), "--true-rate -0.1: expected a share from 0 to 1"),
-        ((0.1, 1.1, 0.9, 0.95), "--true-rate 1.1: expected"),
-        ((0.1, float("nan"), 0.9, 0.95), "--true-rate nan: expected"),
-        ((0.1, 0.05, 0.49, 0.95), "--power 0.49: expected a share from 0.5 to below 1"),
-        ((0.1, 0.05, 1.0, 0.95), "--power 1: expected"),
-        ((0.1, 0.05, float("nan"), 0.95), "--power nan: expected"),
-        ((0.1, 0.05, 0.9, 1.0), "--confidence 1: expected"),
-        ((0.1, 0.05, 0.9, 0.95, 0), "--checks 0: expected a number of checks from 1"),
-        ((0.1, 0.05, 0.9, 0.95, 10**9), "--checks 1000000000: expected"),
-        ((0.1, 0.1, 0.9, 0.95), "is the threshold itself"),
-        ((0.1, 0.10001, 0.9, 0.95), "needs more than 5,000 eligible comparisons"),
-        ((0.1, np.nextafter(0.1, 0), 0.9, 0.95), "more than 5,000"),
-        ((0.5, 0.49, 0.9, 0.95), "more than 5,000"),
-        ((1e-6, 0.0, 0.9, 0.95), "more than 5,000"),
-    ],
+@each(
+    "arguments, words",
+    ((0.0, 0.05, 0.9, 0.95), "--max-flip-rate 0: expected a share"),
+    ((1.0, 0.05, 0.9, 0.95), "--max-flip-rate 1: expected a share"),
+    ((0.1, -0.1, 0.9, 0.95), "--true-rate -0.1: expected a share from 0 to 1"),
+    ((0.1, 1.1, 0.9, 0.95), "--true-rate 1.1: expected"),
+    ((0.1, float("nan"), 0.9, 0.95), "--true-rate nan: expected"),
+    ((0.1, 0.05, 0.49, 0.95), "--power 0.49: expected a share from 0.5 to below 1"),
+    ((0.1, 0.05, 1.0, 0.95), "--power 1: expected"),
+    ((0.1, 0.05, float("nan"), 0.95), "--power nan: expected"),
+    ((0.1, 0.05, 0.9, 1.0), "--confidence 1: expected"),
+    ((0.1, 0.05, 0.9, 0.95, 0), "--checks 0: expected a number of checks from 1"),
+    ((0.1, 0.05, 0.9, 0.95, 10**9), "--checks 1000000000: expected"),
+    ((0.1, 0.1, 0.9, 0.95), "is the threshold itself"),
+    ((0.1, 0.10001, 0.9, 0.95), "needs more than 5,000 eligible comparisons"),
+    ((0.1, np.nextafter(0.1, 0), 0.9, 0.95), "more than 5,000"),
+    ((0.5, 0.49, 0.9, 0.95), "more than 5,000"),
+    ((1e-6, 0.0, 0.9, 0.95), "more than 5,000"),
 )
 def test_unplannable_gate_is_one_line(arguments: tuple[float, float, float, float], words: str) -> None:
     with pytest.raises(UsageError, match=words) as raised:

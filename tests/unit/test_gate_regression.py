@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import Any
 
 import pytest
 from builders import row, scored
-from command_result import CommandResult
+from command_result import Run
 from gate_builders import make_run, rows
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from scipy import stats
 
 from distract.core.errors import UsageError
@@ -25,8 +25,6 @@ from distract.studies.gate.comparable import check_comparable
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.regression import rise_tests
 from distract.studies.gate.verdict import Check, Verdict
-
-Run = Callable[..., CommandResult]
 
 
 def decide(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> Verdict:
@@ -46,10 +44,9 @@ def only_check(verdict: Verdict) -> Check:
 NOTHING = "no comparison is eligible and valid in both runs"
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "decision", "reason"),
-    [
-        ("00000", "11111", "fail", "the flip rate rose from 0.0% to 100.0% (5 flips only now, 0 only before, p 0.031)"),
+@each(
+    "before, now, decision, reason",
+    ("00000", "11111", "fail", "the flip rate rose from 0.0% to 100.0% (5 flips only now, 0 only before, p 0.031)"),
         ("0000", "1111", "inconclusive",
          "a rise of -5.4 to 100.0 points may be more than 5; at these rates about 59 comparisons would tell"),
         # A few cases cannot show the absence of a rise.
@@ -77,29 +74,20 @@ NOTHING = "no comparison is eligible and valid in both runs"
         ("", "", "inconclusive", NOTHING),
         # Few of the new run's comparisons are eligible.
         ("0" * 500, "0" * 99 + "t" * 401, "inconclusive", "only 19.8% of the comparisons are eligible"),
-    ],
 )  # fmt: skip
 def test_single_check_decides(before: str, now: str, decision: str, reason: str | None) -> None:
     verdict = compare(before, now)
-    assert (verdict.decision, only_check(verdict).decision, only_check(verdict).reason) == (
-        decision,
-        decision,
-        only_check(verdict).reason,
-    )
-    assert only_check(verdict).reason.startswith(reason or "")
-    assert (verdict.threshold, only_check(verdict).threshold, only_check(verdict).measure) == (
-        None,
-        0.05,
-        "flip_rate_rise",
-    )
+    check = only_check(verdict)
+    assert (verdict.decision, check.decision) == (decision, decision)
+    assert check.reason.startswith(reason or "")
+    assert (verdict.threshold, check.threshold, check.measure) == (None, 0.05, "flip_rate_rise")
 
 
 def test_pairs_are_counted_where_both_runs_have_them() -> None:
     verdict = compare("1100t?0x0", "10110?00x")
     check = only_check(verdict)
     assert (check.n, check.k, check.only_here, check.only_there) == (5, 3, 2, 1)
-    assert (check.value, check.reference) == (3 / 5, 2 / 5)
-    assert (check.invalid, check.excluded) == (1, 1)
+    assert (check.value, check.reference, check.invalid, check.excluded) == (3 / 5, 2 / 5, 1, 1)
     assert verdict.notes[0] == "not compared, as eligible in one run only: pairwise under f (1 before, 2 now)"
     assert check.lower is not None
     assert check.upper is not None
@@ -145,8 +133,7 @@ def test_run_is_never_worse_than_its_copy(pairs: str, prompts: int) -> None:
 def test_additional_flip_never_helps(before: str, data: st.DataObject) -> None:
     now = data.draw(st.text("10", min_size=len(before), max_size=len(before)))
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
-    worse = now.replace("0", "1", 1)
-    assert order[compare(before, worse).decision] <= order[compare(before, now).decision]
+    assert order[compare(before, now.replace("0", "1", 1)).decision] <= order[compare(before, now).decision]
 
 
 def test_fewer_pairs_than_the_limit_never_pass() -> None:
@@ -173,8 +160,7 @@ def test_pairs_of_one_prompt_count_for_less() -> None:
 def test_failures_are_adjusted_for_their_number() -> None:
     # A rise by five of eight is significant for one check, but not for two.
     old = make_run([*rows("0" * 8), *rows("0" * 8, attack="g")], "before")
-    new = make_run([*rows("11111000"), *rows("0" * 8, attack="g")])
-    verdict = decide(old, new, Limits())
+    verdict = decide(old, make_run([*rows("11111000"), *rows("0" * 8, attack="g")]), Limits())
     first, second = verdict.checks
     assert (first.p_value, first.p_adjusted, first.decision) == (1 / 32, 1 / 16, "inconclusive")
     assert "and may be chance among 2 checks" in first.reason
@@ -202,16 +188,13 @@ def test_passing_gate_states_the_reason() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "threshold", "decision"),
-    [
-        # The rate is unchanged but above the threshold.
-        ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.1, "fail"),
-        ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.5, "pass"),
-        # The rate is below the threshold but has risen.
-        ("0" * 200, "1" * 40 + "0" * 160, 0.5, "fail"),
-        ("0" * 40, "0" * 40, 0.1, "inconclusive"),
-    ],
+@each(
+    "before, now, threshold, decision",  # The rate is unchanged but above the threshold.
+    ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.1, "fail"),
+    ("1" * 60 + "0" * 140, "1" * 60 + "0" * 140, 0.5, "pass"),
+    # The rate is below the threshold but has risen.
+    ("0" * 200, "1" * 40 + "0" * 160, 0.5, "fail"),
+    ("0" * 40, "0" * 40, 0.1, "inconclusive"),
 )
 def test_threshold_and_baseline_must_both_hold(before: str, now: str, threshold: float, decision: str) -> None:
     verdict = compare(before, now, Limits(threshold))
@@ -251,10 +234,9 @@ def test_scoring_protocol_is_decided_by_its_score() -> None:
     assert (check.rule, check.k, check.only_here, check.decision) == ("score", 6, 6, "fail")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"flaw": "the run is unfinished; the command that began it resumes it"}, "is not reliable: the run is"),
+@each(
+    "changes, message",
+    ({"flaw": "the run is unfinished; the command that began it resumes it"}, "is not reliable: the run is"),
         ({"command": "gate"}, "is a live gate, whose rates are biased because its own flips stop it"),
         ({"command": "meta", "data": []}, "is a run of `distract meta`; name one of `distract attack`"),
         ({"data": {"name": "e.jsonl", "sha256": "1" * 64, "cases": 9}}, "their data are not the same ("),
@@ -262,7 +244,6 @@ def test_scoring_protocol_is_decided_by_its_score() -> None:
         ({"protocols": {"absolute": ["score"]}}, "they have no protocol in common ("),
         ({"attacks": ["g"]}, "they have no attack in common besides controls ("),
         ({"controls": ["f"]}, "they have no attack in common besides controls ("),
-    ],
 )  # fmt: skip
 def test_incomparable_runs_are_refused(changes: dict[str, Any], message: str) -> None:
     usual, other = make_run(rows("0" * 9), "usual"), make_run(rows("0" * 9), "other\x1b\nfolder", **changes)
@@ -281,10 +262,9 @@ def test_incomparable_runs_are_refused(changes: dict[str, Any], message: str) ->
             check_comparable(usual, other)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "notes"),
-    [
-        ({}, {}, []),
+@each(
+    "old, new, notes",
+    ({}, {}, []),
         ({"judge": "one"}, {"judge": "two\x1b\n[red]"}, [r"judge: one, then two\x1b [red]"]),
         ({"identity": {"model": "m", "revision": "1"}}, {"identity": {"model": "m", "revision": "2"}},
          ["identity, revision: 1, then 2"]),
@@ -299,7 +279,6 @@ def test_incomparable_runs_are_refused(changes: dict[str, Any], message: str) ->
          ["prompts that changed: a, b"]),
         ({"code": {"pairwise": "1"}}, {"code": {"pairwise": "2"}}, ["code that changed: pairwise"]),
         ({"prompts": ["wrong"], "identity": 3}, {"prompts": None, "identity": {}}, ["identity: 3, then none"]),
-    ],
 )  # fmt: skip
 def test_differences_between_runs_are_reported(old: dict[str, Any], new: dict[str, Any], notes: list[str]) -> None:
     result = rows("0" * 9)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import printable, registry
 from distract.core.errors import DataError, UsageError
@@ -73,8 +74,7 @@ def refusal_message(path: Path) -> str:
 
 
 def test_whole_settings_table_is_read(tmp_path: Path) -> None:
-    settings = load_settings(write_file(tmp_path, WHOLE))
-    limits = merge_limits(settings, {})
+    limits = merge_limits(load_settings(write_file(tmp_path, WHOLE)), {})
     assert limits == Limits(0.10, OWN, 0.05, 30, 0.9, True, *REST)
     cases = {
         ("pairwise", "prolixity"): 0.20,
@@ -85,34 +85,22 @@ def test_whole_settings_table_is_read(tmp_path: Path) -> None:
     assert {names: limits.threshold(names[0], AttackKind(names[1])) for names in cases} == cases
 
 
-@pytest.mark.parametrize("text", [WHOLE.replace("\n", "\r\n"), "\ufeff" + WHOLE])
+@each("text", WHOLE.replace("\n", "\r\n"), "\ufeff" + WHOLE)
 def test_line_ends_and_byte_order_mark_do_not_matter(tmp_path: Path, text: str) -> None:
     assert load_settings(write_file(tmp_path, text)) == load_settings(write_file(tmp_path, WHOLE))
 
 
-@pytest.mark.parametrize("text", ["[tool.distract.gate]", "tool.distract.gate = {}", RATES])
+@each("text", "[tool.distract.gate]", "tool.distract.gate = {}", RATES)
 def test_empty_table_keeps_the_gate_defaults(tmp_path: Path, text: str) -> None:
     assert merge_limits(load_settings(write_file(tmp_path, text)), {}) == Limits() == merge_limits({}, {})
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (
-            {},
-            Limits(
-                0.10, {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}, 0.05, 30, 0.9, True, *REST
-            ),
-        ),
-        ({"max_flip_rate": 0.3}, Limits(0.3, {}, 0.05, 30, 0.9, True, *REST)),
-        (
-            {"min_n": 1, "certify": False, "confidence": 0.95},
-            Limits(
-                0.10, {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}, 0.05, 1, 0.95, False, *REST
-            ),
-        ),
-        ({"max_flip_rate": 0.3, "max_invalid_rate": 1.0}, Limits(0.3, {}, 1.0, 30, 0.9, True, *REST)),
-    ],
+@each(
+    "options, expected",
+    ({}, Limits(0.10, OWN, 0.05, 30, 0.9, True, *REST)),
+    ({"max_flip_rate": 0.3}, Limits(0.3, {}, 0.05, 30, 0.9, True, *REST)),
+    ({"min_n": 1, "certify": False, "confidence": 0.95}, Limits(0.10, OWN, 0.05, 1, 0.95, False, *REST)),
+    ({"max_flip_rate": 0.3, "max_invalid_rate": 1.0}, Limits(0.3, {}, 1.0, 30, 0.9, True, *REST)),
 )
 def test_command_line_wins_over_the_file(tmp_path: Path, options: dict[str, Any], expected: Limits) -> None:
     assert merge_limits(load_settings(write_file(tmp_path, WHOLE)), options) == expected
@@ -139,7 +127,7 @@ class TestFileLocation:
         with pytest.raises(DataError, match=r"expected a table \[tool\.distract\.gate\]; add it"):
             load_settings(middle)
 
-    @pytest.mark.parametrize("text", ["", "[tool.ruff]\nline-length = 100\n", "[tool.distract]\n"])
+    @each("text", "", "[tool.ruff]\nline-length = 100\n", "[tool.distract]\n")
     def test_no_table_means_no_settings_unless_the_file_was_given(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
     ) -> None:
@@ -163,70 +151,61 @@ class TestFileLocation:
         assert "cannot be read" in refusal_message(tmp_path / ("x" * 300))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[tool\n", ":1: not TOML: Expected ']' at the end of a table declaration; correct it there"),
-        (GATE + "min-n = 1\nmin-n = 2\n", ":3: not TOML: Cannot overwrite a value; correct it there"),
-        (GATE + 'x = """\n\n', ":2: not TOML: Unterminated string; correct it there"),
-        (GATE + "min-n = " + "9" * 5000, ": not TOML: Exceeds the limit (4300 digits)"),
-        ("x = " + "[" * 20_000, ": not TOML that can be read: nested too deeply"),
-        ("tool = 3", ": tool: expected a table, found 3"),
-        ("tool.distract = 'x'", ": tool.distract: expected a table, found 'x'"),
-        ("tool.distract.gate = true", ": tool.distract.gate: expected a table, found true"),
-        ("[[tool.distract.gate]]", ": tool.distract.gate: expected a table, found a list"),
-        (
-            "[tool.distract.gates]",
-            ": tool.distract.gates: unknown table or setting 'gates'; did you mean 'gate'?",
-        ),
-        (
-            GATE + "max-fliprate = 0.1",
-            "gate.max-fliprate: unknown setting 'max-fliprate'; did you mean 'max-flip-rate'?",
-        ),
-        (GATE + "max-flip-rate = 0.1\nmax_flip_rate = 0.1", "max_flip_rate: is given twice, with a hyphen and with"),
-        (GATE + "max-flip-rate = true", "gate.max-flip-rate: expected a share, such as 0.10, found true"),
-        (GATE + "max-flip-rate = '10%'", "gate.max-flip-rate: expected a share, such as 0.10, found '10%'"),
-        (GATE + "max-flip-rate = 10", "expected a share between 0.000001 and 1, such as 0.10, found 10"),
-        (GATE + "max-flip-rate = nan", "expected a share between 0.000001 and 1, such as 0.10, found nan"),
-        (GATE + "max-flip-rate = -inf", "gate.max-flip-rate: expected a share, such as 0.10, found -inf"),
-        (GATE + "max-flip-rate = 0", "expected a share between 0.000001 and 1, such as 0.10, found 0"),
-        (GATE + "max-flip-rate = 1.0", "expected a share between 0.000001 and 1, such as 0.10, found 1.0"),
-        (GATE + "max-flip-rate = 1e400", "gate.max-flip-rate: expected a share, such as 0.10, found inf"),
-        (GATE + "confidence = " + "9" * 400, "gate.confidence: expected a share, such as 0.10, found a number that is"),
-        (GATE + "certify = 0x" + "f" * 9000, "certify: expected true or false, found a number that is far too large"),
-        (GATE + "min-n = 0x" + "f" * 9000, "min-n: expected a whole number from 1, such as 30, found a number that is"),
-        (GATE + "min-n = -" + "9" * 4000, "min-n: expected a whole number from 1, such as 30, found a number that is"),
-        (GATE + "min-n = 30.0", "gate.min-n: expected a whole number from 1, such as 30, found 30.0"),
-        (GATE + "min-n = false", "gate.min-n: expected a whole number from 1, such as 30, found false"),
-        (GATE + "min-n = 0", "gate.min-n: expected a number of comparisons from 1, found 0"),
-        (GATE + "max-invalid-rate = 1.5", "expected a share from 0 to 1, such as 0.2, found 1.5"),
-        (GATE + "confidence = 95", "expected a share from 0.5 to below 1, such as 0.95, found 95"),
-        (GATE + "certify = 1", "gate.certify: expected true or false, found 1"),
-        (GATE + "certify = 2026-01-01", "gate.certify: expected true or false, found datetime.date(2026, 1, 1)"),
-        (GATE + "margin = -0.1", "gate.margin: expected a number from 0 to 1000, such as 0.5, found -0.1"),
-        (GATE + "margin = nan", "gate.margin: expected a number from 0 to 1000, such as 0.5, found nan"),
-        (GATE + "max-shift = inf", "gate.max-shift: expected a number from 0, such as 0.5, found inf"),
-        (GATE + "max-shift = '1'", "gate.max-shift: expected a number from 0, such as 0.5, found '1'"),
-        (GATE + "max-exchange-rate = true", "max-exchange-rate: expected a number from 0, such as 0.5, found true"),
-        (GATE + "max-flip-rates = 0.1", "gate.max-flip-rates: expected a table of shares by protocol and attack"),
-        (RATES + "prolixty = 0.1", "unknown protocol or attack 'prolixty'; did you mean 'prolixity'? (known: "),
-        (RATES + "pairwise = true", "gate.max-flip-rates.pairwise: expected a share, such as 0.10, found true"),
-        (RATES + "pairwise.prolixity = 0.1", "max-flip-rates.pairwise: expected a share, such as 0.10, found a table"),
-        (RATES + '"pairwise/x" = 0.1', "max-flip-rates.\"pairwise/x\": unknown attack 'x' (known: "),
-        (RATES + '"prolixity/pairwise" = 0.1', "unknown protocol 'prolixity'"),
-        (RATES + '"pairwise/" = 0.1', "unknown attack ''"),
-        (RATES + '"/" = 0.1', "unknown protocol ''"),
-        (RATES + '"" = 0.1', "unknown protocol or attack ''"),
-        (RATES + "null = 0.1", "'null' is a control, so the gate does not check its rate; remove it"),
-        (RATES + "none = 0.1", "'none' is a control, so the gate does not check its rate; remove it"),
-        (RATES + "severity-2 = 0.1", "'severity-2' lowers the quality on purpose, so the gate does not check"),
-        (RATES + '"pairwise/severity-1" = 0.1', "'severity-1' lowers the quality on purpose"),
-        (RATES + "sycophancy = 3", "max-flip-rates.sycophancy: expected a share between 0.000001 and 1"),
-        (RATES + '"\\u001b[2J\\nx" = 0.1', "unknown protocol or attack"),
-        (RATES + f'"{"x" * 100_000}" = 0.1', "unknown protocol or attack"),
-        (GATE + "certify = '\\u001b[2J\\u202e'", "certify: expected true or false, found '"),
-    ],
-    ids=lambda text: text[-40:],
+@each(
+    "text, message",
+    ("[tool\n", ":1: not TOML: Expected ']' at the end of a table declaration; correct it there"),
+    (GATE + "min-n = 1\nmin-n = 2\n", ":3: not TOML: Cannot overwrite a value; correct it there"),
+    (GATE + 'x = """\n\n', ":2: not TOML: Unterminated string; correct it there"),
+    (GATE + "min-n = " + "9" * 5000, ": not TOML: Exceeds the limit (4300 digits)"),
+    ("x = " + "[" * 20_000, ": not TOML that can be read: nested too deeply"),
+    ("tool = 3", ": tool: expected a table, found 3"),
+    ("tool.distract = 'x'", ": tool.distract: expected a table, found 'x'"),
+    ("tool.distract.gate = true", ": tool.distract.gate: expected a table, found true"),
+    ("[[tool.distract.gate]]", ": tool.distract.gate: expected a table, found a list"),
+    ("[tool.distract.gates]", ": tool.distract.gates: unknown table or setting 'gates'; did you mean 'gate'?"),
+    (GATE + "max-fliprate = 0.1", "gate.max-fliprate: unknown setting 'max-fliprate'; did you mean 'max-flip-rate'?"),
+    (GATE + "max-flip-rate = 0.1\nmax_flip_rate = 0.1", "max_flip_rate: is given twice, with a hyphen and with"),
+    (GATE + "max-flip-rate = true", "gate.max-flip-rate: expected a share, such as 0.10, found true"),
+    (GATE + "max-flip-rate = '10%'", "gate.max-flip-rate: expected a share, such as 0.10, found '10%'"),
+    (GATE + "max-flip-rate = 10", "expected a share between 0.000001 and 1, such as 0.10, found 10"),
+    (GATE + "max-flip-rate = nan", "expected a share between 0.000001 and 1, such as 0.10, found nan"),
+    (GATE + "max-flip-rate = -inf", "gate.max-flip-rate: expected a share, such as 0.10, found -inf"),
+    (GATE + "max-flip-rate = 0", "expected a share between 0.000001 and 1, such as 0.10, found 0"),
+    (GATE + "max-flip-rate = 1.0", "expected a share between 0.000001 and 1, such as 0.10, found 1.0"),
+    (GATE + "max-flip-rate = 1e400", "gate.max-flip-rate: expected a share, such as 0.10, found inf"),
+    (GATE + "confidence = " + "9" * 400, "gate.confidence: expected a share, such as 0.10, found a number that is"),
+    (GATE + "certify = 0x" + "f" * 9000, "certify: expected true or false, found a number that is far too large"),
+    (GATE + "min-n = 0x" + "f" * 9000, "min-n: expected a whole number from 1, such as 30, found a number that is"),
+    (GATE + "min-n = -" + "9" * 4000, "min-n: expected a whole number from 1, such as 30, found a number that is"),
+    (GATE + "min-n = 30.0", "gate.min-n: expected a whole number from 1, such as 30, found 30.0"),
+    (GATE + "min-n = false", "gate.min-n: expected a whole number from 1, such as 30, found false"),
+    (GATE + "min-n = 0", "gate.min-n: expected a number of comparisons from 1, found 0"),
+    (GATE + "max-invalid-rate = 1.5", "expected a share from 0 to 1, such as 0.2, found 1.5"),
+    (GATE + "confidence = 95", "expected a share from 0.5 to below 1, such as 0.95, found 95"),
+    (GATE + "certify = 1", "gate.certify: expected true or false, found 1"),
+    (GATE + "certify = 2026-01-01", "gate.certify: expected true or false, found datetime.date(2026, 1, 1)"),
+    (GATE + "margin = -0.1", "gate.margin: expected a number from 0 to 1000, such as 0.5, found -0.1"),
+    (GATE + "margin = nan", "gate.margin: expected a number from 0 to 1000, such as 0.5, found nan"),
+    (GATE + "max-shift = inf", "gate.max-shift: expected a number from 0, such as 0.5, found inf"),
+    (GATE + "max-shift = '1'", "gate.max-shift: expected a number from 0, such as 0.5, found '1'"),
+    (GATE + "max-exchange-rate = true", "max-exchange-rate: expected a number from 0, such as 0.5, found true"),
+    (GATE + "max-flip-rates = 0.1", "gate.max-flip-rates: expected a table of shares by protocol and attack"),
+    (RATES + "prolixty = 0.1", "unknown protocol or attack 'prolixty'; did you mean 'prolixity'? (known: "),
+    (RATES + "pairwise = true", "gate.max-flip-rates.pairwise: expected a share, such as 0.10, found true"),
+    (RATES + "pairwise.prolixity = 0.1", "max-flip-rates.pairwise: expected a share, such as 0.10, found a table"),
+    (RATES + '"pairwise/x" = 0.1', "max-flip-rates.\"pairwise/x\": unknown attack 'x' (known: "),
+    (RATES + '"prolixity/pairwise" = 0.1', "unknown protocol 'prolixity'"),
+    (RATES + '"pairwise/" = 0.1', "unknown attack ''"),
+    (RATES + '"/" = 0.1', "unknown protocol ''"),
+    (RATES + '"" = 0.1', "unknown protocol or attack ''"),
+    (RATES + "null = 0.1", "'null' is a control, so the gate does not check its rate; remove it"),
+    (RATES + "none = 0.1", "'none' is a control, so the gate does not check its rate; remove it"),
+    (RATES + "severity-2 = 0.1", "'severity-2' lowers the quality on purpose, so the gate does not check"),
+    (RATES + '"pairwise/severity-1" = 0.1', "'severity-1' lowers the quality on purpose"),
+    (RATES + "sycophancy = 3", "max-flip-rates.sycophancy: expected a share between 0.000001 and 1"),
+    (RATES + '"\\u001b[2J\\nx" = 0.1', "unknown protocol or attack"),
+    (RATES + f'"{"x" * 100_000}" = 0.1', "unknown protocol or attack"),
+    (GATE + "certify = '\\u001b[2J\\u202e'", "certify: expected true or false, found '"),
 )
 def test_wrong_settings_are_one_line(tmp_path: Path, text: str, message: str) -> None:
     assert message in refusal_message(write_file(tmp_path, text))
@@ -236,7 +215,7 @@ def test_hostile_file_name_does_not_reach_the_terminal(tmp_path: Path) -> None:
     assert refusal_message(write_file(tmp_path, "tool = 3", "\x1b[2J\n.toml")) == ":1: tool: expected a table, found 3"
 
 
-@pytest.mark.parametrize("name", [*registry.protocols(), *registry.attacks()])
+@each("name", *registry.protocols(), *registry.attacks())
 def test_every_gated_protocol_and_attack_may_have_a_rate(tmp_path: Path, name: str) -> None:
     path = write_file(tmp_path, f'{RATES}"{name}" = 0.3\n')
     attack = registry.attacks().get(name)
@@ -323,14 +302,12 @@ class TestSettingsOutsideTheGate:
         path = write_file(tmp_path, 'tool.distract.judge = "j"\ntool.distract.store = "deep/s"\n' + WHOLE)
         assert load_settings(path) == load_settings(write_file(tmp_path, WHOLE))
 
-    @pytest.mark.parametrize(
-        ("text", "expected"),
-        [
-            ("", (None, None, None)),
-            ("[tool.distract]", (None, None, None)),
-            ("[tool.distract]\njudge = 'j'\n[tool.distract.gate]", ("j", None, {})),
-            ("[tool.distract]\nstore = '/s'", (None, Path("/s"), None)),
-        ],
+    @each(
+        "text, expected",
+        ("", (None, None, None)),
+        ("[tool.distract]", (None, None, None)),
+        ("[tool.distract]\njudge = 'j'\n[tool.distract.gate]", ("j", None, {})),
+        ("[tool.distract]\nstore = '/s'", (None, Path("/s"), None)),
     )
     def test_settings_for_tests_are_read(self, tmp_path: Path, text: str, expected: tuple[Any, ...]) -> None:
         project = read_project(write_file(tmp_path, text))
@@ -339,8 +316,8 @@ class TestSettingsOutsideTheGate:
     def test_store_path_is_relative_to_the_file_that_names_it(self, tmp_path: Path) -> None:
         assert read_project(write_file(tmp_path, "[tool.distract]\nstore = 'a/../s'")).store == tmp_path / "a/../s"
 
-    @pytest.mark.parametrize("value", ["3", "true", "['a']", "''", "' '", "{ a = 1 }"])
-    @pytest.mark.parametrize("key", ["judge", "store"])
+    @each("value", "3", "true", "['a']", "''", "' '", "{ a = 1 }")
+    @each("key", "judge", "store")
     def test_non_string_values_are_refused(self, tmp_path: Path, key: str, value: str) -> None:
         assert f": tool.distract.{key}: expected the" in refusal_message(
             write_file(tmp_path, f"[tool.distract]\n{key} = {value}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from builders import row, verdict
-from command_result import CommandResult
+from command_result import Run
 from gate_builders import make_run
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +32,6 @@ from distract.studies.gate.measures import RATES, AttackKind, Measure, find_kind
 from distract.studies.gate.settings import load_settings, merge_limits
 from distract.studies.gate.worth import count_worths
 
-Run = Callable[..., CommandResult]
 Pair = tuple[str, str]
 """The verdict on a pair before the rewrite and after it: a, b, tie, ? (invalid) or x (rewrite rejected)."""
 
@@ -122,7 +121,7 @@ def test_live_and_finished_gates_count_alike_and_never_contradict(
         assert one.n + one.invalid <= n + invalid
 
 
-@each("truth", TRUTHS)
+@each("truth", *TRUTHS)
 def test_each_truth_has_its_own_rate_and_threshold(truth: str) -> None:
     rate = find_rate(truth)
     pairs: list[Pair] = [("a", "b")] * 40
@@ -158,7 +157,7 @@ def test_hollow_answer_needs_no_eligible_baseline() -> None:
     assert (gains.decision, gains.k) == ("fail", 20)
 
 
-@each(("truth", "sign"), [(truth, sign) for truth in TRUTHS for sign in ("?", "x")])
+@each("truth, sign", *((truth, sign) for truth in TRUTHS for sign in ("?", "x")))
 def test_truth_without_verdicts_never_passes(truth: str, sign: str) -> None:
     assert decide(run_of([("a", sign)] * 60, truth), EQUAL).decision == "inconclusive"
 
@@ -172,10 +171,7 @@ def test_runs_from_before_truths_are_about_flips() -> None:
         decide(make_run(run.rows, truths={"f": "later"}), EQUAL)
 
 
-@each(
-    ("truth", "measure"),
-    [("injection", "gain_rate_rise"), ("hollow", "hollow_win_rate_rise"), ("same", "flip_rate_rise")],
-)
+@each("truth, measure", ("injection", "gain_rate_rise"), ("hollow", "hollow_win_rate_rise"), ("same", "flip_rate_rise"))
 def test_rises_of_every_rate_fail(truth: str, measure: Measure) -> None:
     before, now = run_of([("a", "a")] * 90, truth, "before"), run_of([("a", "b")] * 20 + [("a", "a")] * 70, truth)
     (rise,) = decide(now, Limits(), before).checks
@@ -236,15 +232,13 @@ def test_settings_hold_thresholds_by_truth_and_family(tmp_path: Path) -> None:
 
 
 @each(
-    ("option", "message"),
-    [
-        ("all:injections", "unknown truth 'injections'; did you mean 'injection'?"),
-        ("all:control", "unknown truth 'control'"),
-        ("all:worse", "unknown truth 'worse'"),
-        ("family:nothing", "unknown family 'nothing'"),
-        ("pairwise/all:", "unknown truth ''"),
-        ("all:same/pairwise", "unknown protocol 'all:same'"),
-    ],
+    "option, message",
+    ("all:injections", "unknown truth 'injections'; did you mean 'injection'?"),
+    ("all:control", "unknown truth 'control'"),
+    ("all:worse", "unknown truth 'worse'"),
+    ("family:nothing", "unknown family 'nothing'"),
+    ("pairwise/all:", "unknown truth ''"),
+    ("all:same/pairwise", "unknown protocol 'all:same'"),
 )
 def test_unknown_groups_are_one_line(tmp_path: Path, option: str, message: str) -> None:
     file = tmp_path / "distract.toml"
@@ -310,17 +304,8 @@ LIMITED = ("--max-gain-rate", "0.2", "--max-hollow-win-rate", "0.2", "--max-flip
 def test_planted_judges_fail_by_the_truth_that_misleads_them(
     run: Run, attacks: tuple[str, ...], judge: str, expected: set[str]
 ) -> None:
-    options = (
-        "--judge",
-        f"planted:{judge}",
-        *attacks,
-        "--generator",
-        "rules",
-        "--protocol",
-        "pairwise",
-        "--limit",
-        "40",
-    )
+    judged = ("--protocol", "pairwise", "--generator", "rules", "--limit", "40")
+    options = ("--judge", f"planted:{judge}", *attacks, *judged)
     assert run("attack", *options, "--out", judge).code == 0
     finished = run("gate", judge, *LIMITED, "--json")
     failed = {check["measure"] for check in finished.document["checks"] if check["decision"] == "fail"}
@@ -372,8 +357,7 @@ def test_live_gate_measures_noise_for_gains(run: Run, attacks: tuple[str, ...]) 
     options = ("--protocol", "pairwise", "--generator", "rules", *attacks, "--control", *LIMITED, "--json")
     ran = run("gate", "--judge", "planted:gullible", *options)
     measures = {check["attack"]: (check["measure"], check["decision"]) for check in ran.document["checks"]}
-    assert measures["beg"] == ("excess_gain_rate", "fail")
-    assert measures["sure"][0] == "hollow_win_rate"
+    assert (measures["beg"], measures["sure"][0]) == (("excess_gain_rate", "fail"), "hollow_win_rate")
     assert measures["prolixity"][0] == "excess_flip_rate"
 
 

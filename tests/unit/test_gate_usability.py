@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import pytest
 from builders import row
 from builders import verdict as verdict_of
 from gate_builders import A, B, make_run, rows
@@ -47,16 +46,14 @@ def decide_live(parts: Sequence[Row], limits: Limits = LIMITS) -> Verdict:
 
 
 @each(
-    ("flips", "right", "decision", "usable", "reason"),
-    [
-        ("0" * 100, 100, "pass", "yes", "the flip rate is below 0.1"),
-        ("0" * 100, 70, "pass", "yes", "the flip rate is below 0.1"),
-        ("0" * 100, 50, "inconclusive", "not shown", NOT_SHOWN),
-        ("0" * 100, 10, "inconclusive", "no", CANNOT),
-        ("1" * 100, 10, "fail", "no", "lower bound"),
-        ("1" * 100, 50, "fail", "not shown", "lower bound"),
-        ("0" * 9, 9, "inconclusive", "yes", "do not settle 0.1|at least 29 are needed"),
-    ],
+    "flips, right, decision, usable, reason",
+    ("0" * 100, 100, "pass", "yes", "the flip rate is below 0.1"),
+    ("0" * 100, 70, "pass", "yes", "the flip rate is below 0.1"),
+    ("0" * 100, 50, "inconclusive", "not shown", NOT_SHOWN),
+    ("0" * 100, 10, "inconclusive", "no", CANNOT),
+    ("1" * 100, 10, "fail", "no", "lower bound"),
+    ("1" * 100, 50, "fail", "not shown", "lower bound"),
+    ("0" * 9, 9, "inconclusive", "yes", "do not settle 0.1|at least 29 are needed"),
 )
 def test_only_a_pass_needs_discernment(flips: str, right: int, decision: str, usable: str, reason: str) -> None:
     # A live gate takes prompts in a random order.
@@ -80,10 +77,13 @@ MOVED = (verdict_of("a", (0.9, 0.1, 0.0)), verdict_of("b", (0.4, 0.6, 0.0)))
 """A verdict that changes with the order, though a wins on average."""
 
 
-@pytest.mark.parametrize("decided", [decide_finished, decide_live])
-@pytest.mark.parametrize(
-    ("moved", "orders", "decision", "usable"),
-    [(0, 2, "pass", "not shown"), (20, 2, "pass", "not shown"), (50, 2, "inconclusive", "no"), (0, 1, "pass", None)],
+@each("decided", decide_finished, decide_live)
+@each(
+    "moved, orders, decision, usable",
+    (0, 2, "pass", "not shown"),
+    (20, 2, "pass", "not shown"),
+    (50, 2, "inconclusive", "no"),
+    (0, 1, "pass", None),
 )
 def test_without_labels_only_the_order_stops_a_pass(
     decided: Decide, moved: int, orders: int, decision: str, usable: str | None
@@ -135,18 +135,16 @@ def monitor_of(outcomes: str) -> DiscernmentMonitor:
 
 
 @each(
-    ("outcomes", "usable", "reason"),
-    [
-        ("", None, "no labelled pair was judged"),
-        ("1" * 5, "not shown", "5 of 5 labelled pairs right"),
-        ("1" * 6, "yes", "6 of 6 labelled pairs right"),
-        ("1t" * 9, "yes", "13.5 of 18 labelled pairs right"),
-        ("10" * 50, "not shown", "50 of 100 labelled pairs right"),
-        ("t" * 100, "not shown", "50 of 100 labelled pairs right"),
-        ("?" * 100, "no", "0 of 100 labelled pairs right"),
-        ("0" * 30, "no", "0 of 30 labelled pairs right"),
-        ("1" * 6 + "0" * 3, "yes", "6 of 9 labelled pairs right"),  # shown once is shown
-    ],
+    "outcomes, usable, reason",
+    ("", None, "no labelled pair was judged"),
+    ("1" * 5, "not shown", "5 of 5 labelled pairs right"),
+    ("1" * 6, "yes", "6 of 6 labelled pairs right"),
+    ("1t" * 9, "yes", "13.5 of 18 labelled pairs right"),
+    ("10" * 50, "not shown", "50 of 100 labelled pairs right"),
+    ("t" * 100, "not shown", "50 of 100 labelled pairs right"),
+    ("?" * 100, "no", "0 of 100 labelled pairs right"),
+    ("0" * 30, "no", "0 of 30 labelled pairs right"),
+    ("1" * 6 + "0" * 3, "yes", "6 of 9 labelled pairs right"),  # shown once is shown
 )
 def test_bets_show_discernment(outcomes: str, usable: str | None, reason: str) -> None:
     one = monitor_of(outcomes).assess()
@@ -178,13 +176,11 @@ def run_live(parts: Sequence[Row], ahead: int = 1) -> tuple[LiveGate, int]:
 
 
 @each(
-    ("right", "used", "decision", "stopped"),
-    [
-        (lambda at: True, 29, "pass", "every check has passed"),
-        (lambda at: at % 4 > 0, 47, "pass", "every check has passed"),
-        (lambda at: at % 2 > 0, 100, "inconclusive", "all cases are judged"),
-        (lambda at: False, 29, "inconclusive", "the rest cannot change the decision"),
-    ],
+    "right, used, decision, stopped",
+    (lambda at: True, 29, "pass", "every check has passed"),
+    (lambda at: at % 4 > 0, 47, "pass", "every check has passed"),
+    (lambda at: at % 2 > 0, 100, "inconclusive", "all cases are judged"),
+    (lambda at: False, 29, "inconclusive", "the rest cannot change the decision"),
 )
 def test_passed_gate_goes_on_until_labels_show_something(
     right: Callable[[int], bool], used: int, decision: str, stopped: str

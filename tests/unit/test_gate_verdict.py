@@ -12,7 +12,7 @@ from distract.studies.gate.verdict import Decision, combine_checks
 DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
 
 
-@each("decisions", [case for size in (1, 2, 3) for case in product(DECISIONS, repeat=size)])
+@each("decisions", *(case for size in (1, 2, 3) for case in product(DECISIONS, repeat=size)))
 def test_any_failure_fails_and_all_passes_pass(decisions: tuple[Decision, ...]) -> None:
     checks = [check(one, attack=f"f{index}") for index, one in enumerate(decisions)]
     decision, reason = combine_checks(checks, None)

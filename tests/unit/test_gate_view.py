@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 
-import pytest
 from command_result import fits
 from gate_builders import check, verdict
-from rich.console import Console
+from loops import each
+from printing import print_parts
 
-from distract.report.terminal import show
 from distract.studies.gate.verdict import Check, Decision, Verdict
 from distract.studies.gate.view import comparison_report, gate_report
 
@@ -37,11 +35,8 @@ NOTHING = check(
 
 
 def render(*checks: Check, decision: Decision = "fail", notes: tuple[str, ...] = (), names: str = "before") -> str:
-    console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
     result = verdict(decision, *checks, threshold=None, notes=notes)
-    show(comparison_report(names, "runs/now", result), console)
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
+    text = print_parts(comparison_report(names, "runs/now", result))
     fits(text)
     assert "…" not in text
     return text
@@ -59,10 +54,7 @@ def test_rises_bounds_and_counts_are_shown() -> None:
 
 
 def render_gate(result: Verdict) -> str:
-    console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-    show(gate_report(result), console)
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
+    text = print_parts(gate_report(result))
     fits(text)
     return text
 
@@ -74,17 +66,15 @@ def test_checks_with_one_reason_share_a_line() -> None:
     assert "leads up to 0.25 are ties" in " ".join(text.split())
 
 
-@pytest.mark.parametrize(
-    ("one", "word", "rise"),
-    [
-        (CHECK, "worse", "+30.0"),
-        (replace(CHECK, decision="pass"), "a little worse", "+30.0"),
-        (replace(CHECK, decision="pass", value=0.1, lower=-0.1), "not worse", " 0.0"),
-        (replace(CHECK, decision="pass", value=0.05, lower=-0.2), "not worse", "-5.0"),
-        (replace(CHECK, decision="inconclusive", needed=50), "too few", "+30.0"),
-        (replace(CHECK, decision="inconclusive"), "open", "+30.0"),
-        (NOTHING, "too few", "no eligible case with a"),
-    ],
+@each(
+    "one, word, rise",
+    (CHECK, "worse", "+30.0"),
+    (replace(CHECK, decision="pass"), "a little worse", "+30.0"),
+    (replace(CHECK, decision="pass", value=0.1, lower=-0.1), "not worse", " 0.0"),
+    (replace(CHECK, decision="pass", value=0.05, lower=-0.2), "not worse", "-5.0"),
+    (replace(CHECK, decision="inconclusive", needed=50), "too few", "+30.0"),
+    (replace(CHECK, decision="inconclusive"), "open", "+30.0"),
+    (NOTHING, "too few", "no eligible case with a"),
 )
 def test_each_decision_has_its_words(one: Check, word: str, rise: str) -> None:
     lines = render(one).splitlines()
@@ -118,8 +108,7 @@ def test_widest_figures_and_names_fit() -> None:
 
 def test_hostile_names_are_shown_verbatim() -> None:
     name = "[red]x[/]\x1b[31m\n\x07"
-    hostile = replace(CHECK, protocol=name, attack=name)
-    text = render(hostile, NOTHING, names=name, notes=(name,))
+    text = render(replace(CHECK, protocol=name, attack=name), NOTHING, names=name, notes=(name,))
     assert r"before: [red]x[/]\x1b[31m \x07 · now" in text
     assert text.endswith("[red]x[/]\\x1b[31m \\x07\n")
     assert text.count("[red]x[/]") >= 3

@@ -52,18 +52,16 @@ def gate(gains: Sequence[float], losses: Sequence[float] = (), **limits: Any) ->
 
 
 @each(
-    ("gains", "limit", "decision", "reason"),
-    [
-        (USUAL, 0.5, "pass", "the shift is below 0.5"),
-        (USUAL, 0.2, "fail", "absolute under f: lower bound of the shift 0.282 is above 0.2"),
-        (USUAL, 0.3, "inconclusive", "the bounds of the shift 0.282 to 0.318 do not settle 0.3"),
-        ([-3, -2, -4] * 20, 0, "pass", "the shift is below 0"),  # a loss is never too large
-        ([0.0] * 60, 0.01, "pass", "the shift is below 0.01"),
-        ([0.0] * 60, 0, "inconclusive", "do not settle 0"),
-        ([0.0] * 29, 0.5, "inconclusive", "only 29 prompts; at least 30 are needed for a mean"),
-        ([2.0] * 29, 0.5, "inconclusive", "only 29 prompts"),
-        ([], 0.5, "inconclusive", "no response was compared with its rewrite"),
-    ],
+    "gains, limit, decision, reason",
+    (USUAL, 0.5, "pass", "the shift is below 0.5"),
+    (USUAL, 0.2, "fail", "absolute under f: lower bound of the shift 0.282 is above 0.2"),
+    (USUAL, 0.3, "inconclusive", "the bounds of the shift 0.282 to 0.318 do not settle 0.3"),
+    ([-3, -2, -4] * 20, 0, "pass", "the shift is below 0"),  # a loss is never too large
+    ([0.0] * 60, 0.01, "pass", "the shift is below 0.01"),
+    ([0.0] * 60, 0, "inconclusive", "do not settle 0"),
+    ([0.0] * 29, 0.5, "inconclusive", "only 29 prompts; at least 30 are needed for a mean"),
+    ([2.0] * 29, 0.5, "inconclusive", "only 29 prompts"),
+    ([], 0.5, "inconclusive", "no response was compared with its rewrite"),
 )
 def test_shift_is_bounded(gains: list[float], limit: float, decision: str, reason: str) -> None:
     verdict = gate(gains, max_shift=limit)
@@ -74,16 +72,14 @@ def test_shift_is_bounded(gains: list[float], limit: float, decision: str, reaso
 
 
 @each(
-    ("losses", "limit", "decision", "reason"),
-    [
-        ([0.2] * 60, 2, "pass", "the exchange rate is below 2"),
-        ([0.2] * 60, 1, "fail", "lower bound of the exchange rate 1.408"),
-        ([0.2] * 60, 1.5, "inconclusive", "do not settle 1.5"),
-        ([], 2, "inconclusive", "no broken requirements were judged"),
-        ([0.0] * 60, 2, "inconclusive", "broken requirements are not shown to cost anything"),
-        ([-0.1] * 60, 2, "inconclusive", "broken requirements are not shown to cost anything"),
-        ([0.5, -0.45] * 30, 1000, "inconclusive", "to ∞ do not settle 1000"),
-    ],
+    "losses, limit, decision, reason",
+    ([0.2] * 60, 2, "pass", "the exchange rate is below 2"),
+    ([0.2] * 60, 1, "fail", "lower bound of the exchange rate 1.408"),
+    ([0.2] * 60, 1.5, "inconclusive", "do not settle 1.5"),
+    ([], 2, "inconclusive", "no broken requirements were judged"),
+    ([0.0] * 60, 2, "inconclusive", "broken requirements are not shown to cost anything"),
+    ([-0.1] * 60, 2, "inconclusive", "broken requirements are not shown to cost anything"),
+    ([0.5, -0.45] * 30, 1000, "inconclusive", "to ∞ do not settle 1000"),
 )
 def test_exchange_rate_is_bounded(losses: list[float], limit: float, decision: str, reason: str) -> None:
     verdict = gate(USUAL, losses, max_exchange_rate=limit)
@@ -105,8 +101,7 @@ def test_failure_allows_for_the_number_of_checks() -> None:
 def test_confidence_sets_the_bounds() -> None:
     bounds = [gate(USUAL, max_shift=0.5, confidence=sure).checks[0] for sure in (0.5, 0.9, 0.95, 0.999)]
     widths = [check.upper - check.lower for check in bounds if check.upper is not None and check.lower is not None]
-    assert widths == sorted(widths)
-    assert widths[0] == pytest.approx(0)
+    assert (widths, widths[0]) == (sorted(widths), pytest.approx(0))
 
 
 def test_unreadable_and_few_verdicts_do_not_pass() -> None:
@@ -152,8 +147,8 @@ def test_noise_and_worths_are_gated_together() -> None:
     assert verdict.decision == "pass"
 
 
-@pytest.mark.parametrize("name", ["margin", "max_shift", "max_exchange_rate"])
-@pytest.mark.parametrize("amount", [-0.1, float("nan"), float("inf"), LARGEST + 1])
+@each("name", "margin", "max_shift", "max_exchange_rate")
+@each("amount", -0.1, float("nan"), float("inf"), LARGEST + 1)
 def test_wrong_amounts_are_refused(name: str, amount: float) -> None:
     with pytest.raises(UsageError, match=rf"^--{name.replace('_', '-')} .*: expected a number from 0 to 1000"):
         Limits(**{name: amount})  # type: ignore[arg-type]

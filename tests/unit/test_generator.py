@@ -9,6 +9,7 @@ import pytest
 from builders import case, drive
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.attack import Attack
 from distract.core.errors import PluginError, UsageError
@@ -67,10 +68,9 @@ def test_faithful_rewrite_is_accepted() -> None:
     assert [[request.to for request in batch] for batch in rounds] == [["generator"]]
 
 
-@pytest.mark.parametrize(
-    ("message", "reason"),
-    [
-        (
+@each(
+    "message, reason",
+    (
             "Place the egg gently into a pan once bubbles appear and set a timer. Runny centres need a short wait, "
             "firmer ones somewhat longer. Ice halts residual heat, and peeling under a tap certainly goes faster.",
             {"answers the prompt", "not a rewrite", "new content", "number lost", "unit lost"},
@@ -101,7 +101,6 @@ def test_faithful_rewrite_is_accepted() -> None:
         (Reply("", failure="too long: 9000 tokens"), {"no text"}),
         ("The capital of France is Paris, a city of museums and bridges along the river Seine.", {"not a rewrite"}),
         (FAITHFUL + " It clearly is certain." * 40, {"repetition"}),
-    ],
 )  # fmt: skip
 def test_writer_errors_are_caught_with_a_reason(message: str | Reply, reason: set[str]) -> None:
     rewrite_result, _ = write_rewrite(lambda request: message)
@@ -225,18 +224,16 @@ def test_no_writer_output_breaks_a_run(message: str, finish: str) -> None:
     assert rewrite_result.is_accepted or rewrite_result.reasons
 
 
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"temperature": -1}, "from 0"),
-        ({"top_p": 0.0}, "above 0"),
-        ({"top_p": 1.5}, "above 0"),
-        ({"max_tokens": 0}, "from 1"),
-        ({"retries": -1}, "from 0"),
-        ({"best_of": 0}, "from 1"),
-        ({"best_of": 2, "temperature": 0.0}, "temperature above 0"),
-        ({"temperature": float("nan")}, "from 0"),
-    ],
+@each(
+    "wrong, says",
+    ({"temperature": -1}, "from 0"),
+    ({"top_p": 0.0}, "above 0"),
+    ({"top_p": 1.5}, "above 0"),
+    ({"max_tokens": 0}, "from 1"),
+    ({"retries": -1}, "from 0"),
+    ({"best_of": 0}, "from 1"),
+    ({"best_of": 2, "temperature": 0.0}, "temperature above 0"),
+    ({"temperature": float("nan")}, "from 0"),
 )
 def test_wrong_parameters_are_refused(wrong: dict[str, float], says: str) -> None:
     with pytest.raises(UsageError, match=says):

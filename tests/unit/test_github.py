@@ -9,9 +9,9 @@ import html
 import re
 from dataclasses import replace
 
-import pytest
 from gate_builders import FLIP, FLIPS, MIXED, check, golden, hostile, skipped, verdict
 from hypothesis import given
+from loops import each
 from markdown_it import MarkdownIt
 
 from distract.studies.attack.flips import Flip
@@ -66,10 +66,9 @@ def test_each_check_that_did_not_pass_is_annotated() -> None:
 SOUND, BAD, OPEN = (check(decision) for decision in ("pass", "fail", "inconclusive"))
 
 
-@pytest.mark.parametrize(
-    ("gate_verdict", "expected"),
-    [
-        (verdict("pass", SOUND, SOUND), [("notice", "distract gate: pass")]),
+@each(
+    "gate_verdict, expected",
+    (verdict("pass", SOUND, SOUND), [("notice", "distract gate: pass")]),
         (verdict("inconclusive", OPEN), [("warning", "distract gate: inconclusive: pairwise under prolixity")]),
         (
             verdict("inconclusive", OPEN, certify=True),
@@ -81,7 +80,6 @@ SOUND, BAD, OPEN = (check(decision) for decision in ("pass", "fail", "inconclusi
         (verdict("inconclusive", SOUND), [("warning", "distract gate: inconclusive: gate")]),
         (verdict("fail", SOUND), [("error", "distract gate: fail: gate")]),
         (verdict("fail", BAD, SOUND), [("error", "distract gate: fail: pairwise under prolixity")]),
-    ],
 )  # fmt: skip
 def test_annotation_summarises_the_gate(gate_verdict: Verdict, expected: list[tuple[str, str]]) -> None:
     annotations = [read(command) for command in github.annotations(gate_verdict, {})]
@@ -115,9 +113,11 @@ def test_summary_matches_the_golden_file() -> None:
     assert text == golden("gate.summary.md", text)
 
 
-@pytest.mark.parametrize(
-    ("gate_verdict", "heading"),
-    [(verdict("pass", SOUND), "PASS"), (verdict("fail", BAD), "FAIL"), (verdict("inconclusive"), "INCONCLUSIVE")],
+@each(
+    "gate_verdict, heading",
+    (verdict("pass", SOUND), "PASS"),
+    (verdict("fail", BAD), "FAIL"),
+    (verdict("inconclusive"), "INCONCLUSIVE"),
 )
 def test_heading_states_the_result(gate_verdict: Verdict, heading: str) -> None:
     lines = github.summary(gate_verdict, {}, judge="j").splitlines()

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable
 from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
@@ -15,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from builders import write_several
-from command_result import CommandResult
+from command_result import Run, check_refusal
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,8 +25,6 @@ from distract.report.blocks import Axis, Block, Detail, Diff, Heading, Mark, Not
 from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data
 from distract.report.html import dump, render
 from distract.report.plots import draw
-
-Run = Callable[..., CommandResult]
 
 HOSTILE = st.one_of(
     st.text(max_size=30),
@@ -265,8 +262,7 @@ def test_large_run_shows_a_sample_and_says_so(run: Run, monkeypatch: pytest.Monk
     assert f"Shown: {len(part['verdicts'])}, half of them the clearest" in part["about"]
     ids = [one["id"] for one in whole["verdicts"]]
     chosen = [one["id"] for one in part["verdicts"]]
-    assert chosen[: most // 2] == ids[: most // 2]
-    assert chosen == [one for one in ids if one in {*chosen}]
+    assert (chosen[: most // 2], chosen) == (ids[: most // 2], [one for one in ids if one in {*chosen}])
     monkeypatch.setattr(browser, "LARGEST", 9000)
     assert run("report", "r", "--html", "q.html").code == 0
     small = read_data("q.html")
@@ -324,6 +320,5 @@ def test_page_never_replaces_an_input(run: Run, arguments: tuple[str, ...]) -> N
     Path("j.py").write_text("def judge(response_a, response_b): return 'A'\n", encoding="utf-8")
     paths = [path for path in Path().rglob("*") if path.is_file()]
     before = {path: path.read_bytes() for path in paths}
-    wrong = run(*arguments)
-    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    check_refusal(run(*arguments))
     assert {path: path.read_bytes() for path in paths} == before

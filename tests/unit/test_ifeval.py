@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loops import each
 
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.data import constraints as kinds
@@ -57,18 +58,16 @@ def test_prompts_are_joined_with_their_responses(tmp_path: Path) -> None:
     assert load(data, [first]).checksum != load(data, [renamed]).checksum
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"key": None}, "field 'key': expected text"),
-        ({"key": True}, "field 'key': expected text"),
-        ({"prompt": 3}, "field 'prompt': expected text"),
-        ({"instruction_id_list": []}, "field 'instruction_id_list': expected a list"),
-        ({"instruction_id_list": [3]}, "field 'instruction_id_list[0]': expected text"),
-        ({"kwargs": []}, "field 'kwargs': expected a list of 1 objects"),
-        ({"kwargs": ["x"]}, "field 'kwargs[0]': expected an object"),
-        ({"kwargs": [{"odd": 1}]}, "field 'kwargs[0].odd': unknown"),
-    ],
+@each(
+    "change, problem",
+    ({"key": None}, "field 'key': expected text"),
+    ({"key": True}, "field 'key': expected text"),
+    ({"prompt": 3}, "field 'prompt': expected text"),
+    ({"instruction_id_list": []}, "field 'instruction_id_list': expected a list"),
+    ({"instruction_id_list": [3]}, "field 'instruction_id_list[0]': expected text"),
+    ({"kwargs": []}, "field 'kwargs': expected a list of 1 objects"),
+    ({"kwargs": ["x"]}, "field 'kwargs[0]': expected an object"),
+    ({"kwargs": [{"odd": 1}]}, "field 'kwargs[0].odd': unknown"),
 )
 def test_wrong_rows_are_named(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
     data = write(tmp_path / "prompts.jsonl", {**PROMPT, "key": 1, "prompt": "Fine."}, {**PROMPT, **change})
@@ -114,20 +113,18 @@ def test_prompts_are_read_without_responses(tmp_path: Path) -> None:
     assert prompts.checksum != load_prompts(write(tmp_path / "other.jsonl", PROMPT)).checksum
 
 
-@pytest.mark.parametrize(
-    ("spec", "kind", "problem"),
-    [
-        ("tweakset", UsageError, "tweakset: native data hold no prompts with format requirements (these do: ifeval)"),
-        ("native.jsonl", UsageError, "native data hold no prompts"),
-        ("llmbar:twice.jsonl", UsageError, "llmbar data hold no prompts"),
-        ("odd:twice.jsonl", UnknownName, "unknown data format 'odd'"),
-        ("none.jsonl", DataError, "no such file"),
-        ("ifeval:none.jsonl", DataError, "no such file"),
-        ("empty.jsonl", DataError, "is empty; expected prompts"),
-        ("words.jsonl", DataError, "not valid JSON"),
-        ("twice.jsonl", DataError, "twice.jsonl:2: field 'key': 7 was used on line 1"),
-        ("odd.jsonl", DataError, "holds no prompts: the kind odd:kind cannot be checked (1)"),
-    ],
+@each(
+    "spec, kind, problem",
+    ("tweakset", UsageError, "tweakset: native data hold no prompts with format requirements (these do: ifeval)"),
+    ("native.jsonl", UsageError, "native data hold no prompts"),
+    ("llmbar:twice.jsonl", UsageError, "llmbar data hold no prompts"),
+    ("odd:twice.jsonl", UnknownName, "unknown data format 'odd'"),
+    ("none.jsonl", DataError, "no such file"),
+    ("ifeval:none.jsonl", DataError, "no such file"),
+    ("empty.jsonl", DataError, "is empty; expected prompts"),
+    ("words.jsonl", DataError, "not valid JSON"),
+    ("twice.jsonl", DataError, "twice.jsonl:2: field 'key': 7 was used on line 1"),
+    ("odd.jsonl", DataError, "holds no prompts: the kind odd:kind cannot be checked (1)"),
 )
 def test_unreadable_prompts_are_left_out(
     spec: str, kind: type[UsageError], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -166,10 +163,9 @@ WHITE = {"kind": "keywords:forbidden_words", "forbidden_words": ["white"]}
 REPEAT = {"kind": "combination:repeat_prompt", "prompt_to_repeat": "Write a song."}
 
 
-@pytest.mark.parametrize(
-    ("prompt", "raw", "question"),
-    [
-        ("Why is rain wet? Don't use commas.", [NO_COMMA], "Why is rain wet?"),
+@each(
+    "prompt, raw, question",
+    ("Why is rain wet? Don't use commas.", [NO_COMMA], "Why is rain wet?"),
         ("Write a poem about rain. Avoid commas.\nYour answer must be at least 300 words.", [NO_COMMA, WORDS],
          "Write a poem about rain."),
         ("List colours of cars. Use exactly 2 bullet points, such as:\n* This is a point\n* Another", [BULLETS],
@@ -188,7 +184,6 @@ REPEAT = {"kind": "combination:repeat_prompt", "prompt_to_repeat": "Write a song
         ("Name a sea. Make it funny and do not use any commas.", [NO_COMMA], None),
         ("Name a sea. Include the phrase 'blue whale' and use no commas.", [NO_COMMA], None),
         ("Name a sea. Avoid the word white.", [WHITE], "Name a sea."),
-    ],
 )  # fmt: skip
 def test_question_is_split_only_as_a_last_resort(prompt: str, raw: list[dict[str, Any]], question: str | None) -> None:
     assert split_prompt(prompt, [parse(one) for one in raw]) == question

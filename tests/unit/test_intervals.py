@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from loops import each
 from scipy import stats
 from statsmodels.stats import contingency_tables
 from statsmodels.stats.proportion import proportion_confint
@@ -61,15 +62,13 @@ def test_interval_contains_its_estimate_within_the_unit_range(kn: tuple[int, int
 
 
 # Gates at threshold 10%, one-sided 5%: largest k that passes and smallest that fails.
-@pytest.mark.parametrize(
-    ("n", "passes", "fails"), [(40, 0, 8), (50, 1, 10), (100, 4, 16), (200, 12, 28), (400, 29, 51)]
-)
+@each("n, passes, fails", (40, 0, 8), (50, 1, 10), (100, 4, 16), (200, 12, 28), (400, 29, 51))
 def test_gate_limits_match_published_values(n: int, passes: int, fails: int) -> None:
     assert upper_bound(passes, n) < 0.10 <= upper_bound(passes + 1, n)
     assert lower_bound(fails, n) > 0.10 >= lower_bound(fails - 1, n)
 
 
-@pytest.mark.parametrize(("flips", "n"), [(0, 29), (1, 46), (2, 61), (3, 76), (5, 103), (10, 167)])
+@each("flips, n", (0, 29), (1, 46), (2, 61), (3, 76), (5, 103), (10, 167))
 def test_least_n_matches_published_values(flips: int, n: int) -> None:
     assert upper_bound(flips, n) < 0.10 <= upper_bound(flips, n - 1)
 
@@ -261,8 +260,8 @@ def test_paired_difference_follows_its_definition(rows: list[tuple[float, float,
         assert paired_p(first, second, clusters) == pytest.approx(mcnemar(up - 1, down - 1), abs=1e-9)
 
 
-@pytest.mark.parametrize(("rise", "n"), [(0.05, 60), (0.05, 124), (0.1, 29), (0.1, 61), (0.02, 160)])
-@pytest.mark.parametrize("fell", [0.0, 0.01, 0.05, 0.2])
+@each("rise, n", (0.05, 60), (0.05, 124), (0.1, 29), (0.1, 61), (0.02, 160))
+@each("fell", 0.0, 0.01, 0.05, 0.2)
 def test_upper_bound_of_a_rise_is_seldom_too_low(rise: float, n: int, fell: float) -> None:
     """Coverage is summed over all possible counts."""
     rose = rise + fell
@@ -329,7 +328,7 @@ def test_paired_p_is_mcnemar_without_clusters() -> None:
     assert paired_p([1.0] * 5 + [0.0], [0.0] * 5 + [1.0], range(6)) == pytest.approx(mcnemar(5, 1))
 
 
-@pytest.mark.parametrize(("k", "n"), [(1, 0), (-1, 5), (6, 5)])
+@each("k, n", (1, 0), (-1, 5), (6, 5))
 def test_impossible_counts_are_refused(k: int, n: int) -> None:
     with pytest.raises(ValueError, match="expected 0 <= k <= n"):
         wilson(k, n)

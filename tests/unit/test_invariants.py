@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from builders import case
@@ -186,8 +187,7 @@ class TestStrictAndStatisticalForms:
         cases = [case(f"c{i}", prompt=f"{i}?") for i in range(40)]
         first = judge(make_planted("first"))
         message(lambda: invariants.swap_consistent(first, cases))
-        assert first.tally.made == 2 * 16
-        assert (first.findings[0].k, first.findings[0].threshold) == (16, None)
+        assert (first.tally.made, first.findings[0].k, first.findings[0].threshold) == (2 * 16, 16, None)
 
     def test_invalid_verdict_is_neither_violation_nor_pass(self, judge: Open) -> None:
         lines = message(lambda: invariants.swap_consistent(judge(make_planted("garbage")), PAIR), NoVerdict)
@@ -403,56 +403,41 @@ def test_foreign_texts_cannot_move_the_cursor(judge: Open) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "words"),
+    ("test", "options", "words"),
     [
-        (partial(invariants.swap_consistent, cases=PAIR, protocol="pairwize"), UnknownName, "did you mean 'pairwise'"),
+        (invariants.swap_consistent, {"cases": PAIR, "protocol": "pairwize"}, "did you mean 'pairwise'"),
+        (invariants.swap_consistent, {"cases": PAIR, "protocol": "absolute"}, "scores each response alone"),
+        (invariants.swap_consistent, {"cases": PAIR, "protocol": "triadic"}, "shows 3 responses, not two"),
+        (invariants.identical_responses_tie, {"cases": PAIR, "protocol": "base"}, "has no ties"),
+        (invariants.transitive, {"cases": THREE, "protocol": "absolute"}, "cannot form a cycle"),
+        (invariants.score_stable, {"cases": PAIR, "protocol": "pairwise"}, "gives no scores; use one of"),
         (
-            partial(invariants.swap_consistent, cases=PAIR, protocol="absolute"),
-            UsageError,
-            "scores each response alone",
-        ),
-        (partial(invariants.swap_consistent, cases=PAIR, protocol="triadic"), UsageError, "shows 3 responses, not two"),
-        (partial(invariants.identical_responses_tie, cases=PAIR, protocol="base"), UsageError, "has no ties"),
-        (partial(invariants.transitive, cases=THREE, protocol="absolute"), UsageError, "cannot form a cycle"),
-        (partial(invariants.score_stable, cases=PAIR, protocol="pairwise"), UsageError, "gives no scores; use one of"),
-        (
-            partial(invariants.independent_of_irrelevant_response, cases=THREE, protocol="pairwise"),
-            UsageError,
+            invariants.independent_of_irrelevant_response,
+            {"cases": THREE, "protocol": "pairwise"},
             "shows two responses only; use one of rank, triadic",
         ),
-        (
-            partial(invariants.distractor_invariant, cases=PAIR),
-            UsageError,
-            "the cases record no rewrites; name an attack",
-        ),
-        (partial(invariants.distractor_invariant, cases=PAIR, attack="boldly"), UnknownName, "unknown attack 'boldly'"),
-        (partial(invariants.distractor_invariant, cases=PAIR, attack="severity-1"), UsageError, "worse on purpose"),
-        (partial(invariants.distractor_invariant, cases=PAIR, attack="empty"), UsageError, "empty leaves no content"),
-        (partial(invariants.score_stable, cases=PAIR, attack="none"), UsageError, "changes nothing; use an attack"),
-        (partial(invariants.score_stable, cases=PAIR, attack="null", tolerance=-1), UsageError, "points from 0"),
-        (partial(invariants.deterministic, cases=[]), UsageError, "deterministic: no cases; give at least one"),
-        (partial(invariants.deterministic, cases=["a"]), UsageError, "expected one or more cases, found str"),  # type: ignore[list-item]
-        (
-            partial(invariants.deterministic, cases=PAIR, max_violation_rate=1.0),
-            UsageError,
-            "such as 0.1; leave it out",
-        ),
-        (partial(invariants.deterministic, cases=PAIR, confidence=0.2), UsageError, "confidence=0.2: expected a share"),
-        (partial(invariants.deterministic, cases=3), UsageError, "expected one or more cases, found int"),  # type: ignore[arg-type]
-        (
-            partial(invariants.deterministic, cases=PAIR, confidence="1"),  # type: ignore[arg-type]
-            UsageError,
-            "confidence='1': expected a number",
-        ),
+        (invariants.distractor_invariant, {"cases": PAIR}, "the cases record no rewrites; name an attack"),
+        (invariants.distractor_invariant, {"cases": PAIR, "attack": "boldly"}, "unknown attack 'boldly'"),
+        (invariants.distractor_invariant, {"cases": PAIR, "attack": "severity-1"}, "worse on purpose"),
+        (invariants.distractor_invariant, {"cases": PAIR, "attack": "empty"}, "empty leaves no content"),
+        (invariants.score_stable, {"cases": PAIR, "attack": "none"}, "changes nothing; use an attack"),
+        (invariants.score_stable, {"cases": PAIR, "attack": "null", "tolerance": -1}, "points from 0"),
+        (invariants.deterministic, {"cases": []}, "deterministic: no cases; give at least one"),
+        (invariants.deterministic, {"cases": ["a"]}, "expected one or more cases, found str"),
+        (invariants.deterministic, {"cases": PAIR, "max_violation_rate": 1.0}, "such as 0.1; leave it out"),
+        (invariants.deterministic, {"cases": PAIR, "confidence": 0.2}, "confidence=0.2: expected a share"),
+        (invariants.deterministic, {"cases": 3}, "expected one or more cases, found int"),
+        (invariants.deterministic, {"cases": PAIR, "confidence": "1"}, "confidence='1': expected a number"),
     ],
 )
 def test_untestable_invariant_is_one_clear_line(
-    judge: Open, call: Callable[..., InvariantFinding], error: type[UsageError], words: str
+    judge: Open, test: Callable[..., InvariantFinding], options: dict[str, Any], words: str
 ) -> None:
     subject = judge(make_planted("fair"))
-    with pytest.raises(error) as raised:
-        call(subject)
-    assert type(raised.value) is error
+    with pytest.raises(UsageError) as raised:
+        test(subject, **options)
+    unknown = {"pairwize", "boldly"} & {*map(str, options.values())}
+    assert type(raised.value) is (UnknownName if unknown else UsageError)
     assert words in str(raised.value)
     assert (subject.tally.made, subject.findings) == (0, [])
 

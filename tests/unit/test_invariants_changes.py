@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from builders import case
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.records import Case, Constraint, Response
 from distract.data import datasets
@@ -27,27 +27,22 @@ def words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+", text)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Plain.", []),
-        ("Some words.", ["**Some** words."]),
-        ("**Bold** and *slanted*, *too*.", ["Bold and slanted, too."]),
-        (
-            "Call __init__ on *.txt,*.py, (*2*) and {*a*, *b*}",
-            ["**Call** __init__ on *.txt,*.py, (*2*) and {*a*, *b*}"],
-        ),
-        ("# a comment\nimport os", []),
-        ("    - name", []),
-        ("# Head\n\n* one\n* two", ["Head\n\n- one\n- two", "## Head\n\n\n* one\n* two"]),
-        ("- one\n- two", ["* one\n* two"]),
-        ("One is one. Two is two.", ["**One** is one.  Two is two."]),
-        ("“Quoted”,  they said.", ['"Quoted", they said.']),
-        ("2 * 3 * 4 = 2*3*4, a_b_c", []),
-        ("* * *", []),
-        ("| a | b |\n|---|---|\n| One. Two | x |", []),
-        ("`**code**  - x`\n```\n# not a head\n* x\n```", []),
-    ],
+@each(
+    "text, expected",
+    ("Plain.", []),
+    ("Some words.", ["**Some** words."]),
+    ("**Bold** and *slanted*, *too*.", ["Bold and slanted, too."]),
+    ("Call __init__ on *.txt,*.py, (*2*) and {*a*, *b*}", ["**Call** __init__ on *.txt,*.py, (*2*) and {*a*, *b*}"]),
+    ("# a comment\nimport os", []),
+    ("    - name", []),
+    ("# Head\n\n* one\n* two", ["Head\n\n- one\n- two", "## Head\n\n\n* one\n* two"]),
+    ("- one\n- two", ["* one\n* two"]),
+    ("One is one. Two is two.", ["**One** is one.  Two is two."]),
+    ("“Quoted”,  they said.", ['"Quoted", they said.']),
+    ("2 * 3 * 4 = 2*3*4, a_b_c", []),
+    ("* * *", []),
+    ("| a | b |\n|---|---|\n| One. Two | x |", []),
+    ("`**code**  - x`\n```\n# not a head\n* x\n```", []),
 )
 def test_changes_match_their_descriptions(text: str, expected: list[str]) -> None:
     assert restyle(text) == expected

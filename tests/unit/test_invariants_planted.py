@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from builders import case
+from loops import each
 
 from distract.core.records import Case, Response
 from distract.data import datasets
@@ -134,7 +135,7 @@ def biased_cases(prefix: str, number: int) -> list[Case]:
     return [case(f"{prefix}{i}", prompt=f"{prefix} {i}?", responses=responses) for i in range(number)]
 
 
-@pytest.mark.parametrize(("strength", "decision"), [("0.05", "pass"), ("0.5", "fail")])
+@each("strength, decision", ("0.05", "pass"), ("0.5", "fail"))
 def test_statistical_form_decides_by_rate_with_minimal_calls(strength: str, decision: str, tmp_path: Path) -> None:
     cases = biased_cases("c", 200)
     with Judge("j", make_planted(f"bold={strength}"), store=tmp_path / "s") as judge:

@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from gate_builders import FLIPS, MIXED, check, golden, hostile, skipped, verdict
 from hypothesis import given
+from loops import each
 
 from distract.studies.attack.flips import Flip
 from distract.studies.gate.evidence import findings
@@ -51,14 +52,12 @@ def test_document_matches_the_golden_file() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("part", "instead"),
-    [
-        (' hostname="localhost"', ""), ("04:05", "04:05Z"), ("04:05", "04:05.5"), (' type="flip_rate"', ""),
+@each(
+    "part, instead",
+    (' hostname="localhost"', ""), ("04:05", "04:05Z"), ("04:05", "04:05.5"), (' type="flip_rate"', ""),
         ("<system-err />", ""), ("<testsuites>", '<testsuites tests="5">'), ('time="1.250"', 'time="1e9"'),
         ('time="0.000"', ""), ("<properties>", "<properties/><properties>"), ("<skipped ", "<omitted "),
         ("<system-out>", "<system-out><b/>"), (' id="0"', ""), ('errors="1"', 'errors="one"'),
-    ],
 )  # fmt: skip
 def test_schema_rejects_malformed_documents(part: str, instead: str) -> None:
     text = document(MIXED)
@@ -85,10 +84,9 @@ GATE = ("gate", "distract", "error")
 SOUND, BAD, OPEN = (check(decision, attack="f") for decision in ("pass", "fail", "inconclusive"))
 
 
-@pytest.mark.parametrize(
-    ("gate_verdict", "expected"),
-    [
-        (verdict("inconclusive"), [GATE]),
+@each(
+    "gate_verdict, expected",
+    (verdict("inconclusive"), [GATE]),
         (verdict("fail"), [GATE]),
         (verdict("pass"), [GATE]),  # no gate produces this, and its document does not pass
         (verdict("pass", SOUND), [("f", "distract.pairwise", None)]),
@@ -102,7 +100,6 @@ SOUND, BAD, OPEN = (check(decision, attack="f") for decision in ("pass", "fail",
             verdict("fail", BAD, skipped(attack="g")),
             [("f", "distract.pairwise", "failure"), ("g", "distract.pairwise", "skipped")],
         ),
-    ],
 )  # fmt: skip
 def test_each_check_has_its_outcome(gate_verdict: Verdict, expected: list[tuple[str, str, str | None]]) -> None:
     assert faults(document(gate_verdict)) == expected

@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-import pytest
 from builders import case, drive, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import registry
 from distract.core.attack import Attack, WritingTask
@@ -51,7 +51,7 @@ def test_complete_answers_give_a_balanced_design(n: int, prompts: int, most: int
     assert max(map(len, drawn)) - min(map(len, drawn)) <= 1
 
 
-@pytest.mark.parametrize(("n", "most"), [(4, 3), (6, 6), (9, 10), (30, 40)])
+@each("n, most", (4, 3), (6, 6), (9, 10), (30, 40))
 def test_few_matches_connect_as_many_models_as_possible(n: int, most: int) -> None:
     drawn = draw_balanced([[f"m{i:02}" for i in range(n)]] * 5, most, seed=1)
     groups = [{f"m{i:02}"} for i in range(n)]
@@ -118,8 +118,7 @@ def play(t: TournamentConfig, cases: Sequence[Case], chosen: Mapping[str, frozen
 
 def test_all_models_are_paired_and_only_changed_matches_rejudged() -> None:
     cases = [make_case(f"c{i}") for i in range(3)]
-    t = tournament(cases)
-    rows = play(t, cases)
+    rows = play(tournament(cases), cases)
     before = [row for row in rows if row.attack == BASELINE]
     assert len(before) == 3 * 6 * 2
     after = [row for row in rows if row.attack == "assertiveness"]
@@ -148,8 +147,7 @@ def test_each_protocol_attacks_the_lowest_of_its_own_board() -> None:
 
 def test_both_sides_of_a_match_may_be_rewritten() -> None:
     cases = [make_case("c1")]
-    t = tournament(cases, protocols=("pairwise",))
-    rows = play(t, cases, {"pairwise": frozenset("yz")})
+    rows = play(tournament(cases, protocols=("pairwise",)), cases, {"pairwise": frozenset("yz")})
     both = [row for row in rows if row.a.attack and row.b.attack]
     assert [(row.a.author, row.b.author) for row in both] == [("y", "z")]
     assert both[0].judgments
@@ -178,8 +176,7 @@ def test_match_with_a_rejected_rewrite_keeps_its_verdict() -> None:
 
 def test_control_without_changes_leaves_the_match_alone() -> None:
     cases = [make_case("c1")]
-    t = tournament(cases, attacks=(registry.get_attack("null"),), protocols=("pairwise",))
-    rows = play(t, cases)
+    rows = play(tournament(cases, attacks=(registry.get_attack("null"),), protocols=("pairwise",)), cases)
     assert {row.excluded for row in rows if row.attack == "null"} == {UNCHANGED}
 
 
@@ -194,8 +191,7 @@ def test_working_attack_lifts_the_lowest_for_a_biased_judge_only() -> None:
     }
     (one,) = (s for s in boards.shifts if s.protocol == "pairwise")
     change = next(c for c in one.shift.changes if c.model == "z")
-    assert (change.rank_before, change.rank_after) == (4, 1)
-    assert change.p_rose == 1
+    assert (change.rank_before, change.rank_after, change.p_rose) == (4, 1, 1)
     assert one.targets == ("z",)
     assert [b.attack for b in boards.boards if b.protocol == "pairwise"] == [BASELINE, "assertiveness"]
 
@@ -221,8 +217,7 @@ def test_half_valid_match_is_on_neither_board_of_a_shift() -> None:
     p = {**parameters(tournament([])), "protocols": {"pairwise": []}, "attacks": ["bold"], "targets": ["z"]}
     boards = measure_boards(p, rows)
     (one,) = boards.shifts
-    assert (one.again, one.lost) == (6, 3)
-    assert (one.shift.before.matches, one.shift.after.matches) == (6, 6)
+    assert (one.again, one.lost, one.shift.before.matches, one.shift.after.matches) == (6, 3, 6, 6)
     before, after = (b.board for b in boards.boards)
     assert (before.matches, before.invalid, after.matches, after.invalid) == (8, 1, 6, 3)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from loops import each
 
 from distract.judging import parsers
 from distract.studies.attack.minimal.edits import find_edits
@@ -16,17 +16,15 @@ def test_very_long_texts_are_compared_at_their_ends_only() -> None:
     assert not any("start" in edit.old or "end" in edit.old for edit in edits)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[[A]]" * 2, "A"),
-        ("| a | b |\n|---|---|\n| " + "x | " * 900 + "[[A]] |", None),
-        ("# user\n[[A]]", None),
-        ("[[A]]\n### instruction\n[[B]]", "A"),
-        ("[[A]]\n[user]\n[[B]]", "A"),
-        ("[[A]]\n<user>\n[[B]]", "A"),
-        ("[[A]]\n- [/INST]\n[[B]]", "A"),
-    ],
+@each(
+    "text, expected",
+    ("[[A]]" * 2, "A"),
+    ("| a | b |\n|---|---|\n| " + "x | " * 900 + "[[A]] |", None),
+    ("# user\n[[A]]", None),
+    ("[[A]]\n### instruction\n[[B]]", "A"),
+    ("[[A]]\n[user]\n[[B]]", "A"),
+    ("[[A]]\n<user>\n[[B]]", "A"),
+    ("[[A]]\n- [/INST]\n[[B]]", "A"),
 )
 def test_linear_time_parser_reads_the_same(text: str, expected: str | None) -> None:
     assert parsers.BRACKETS.read(text, "AB") == expected

@@ -16,6 +16,7 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import DataError, DistractError, UsageError
 from distract.data import archives
@@ -67,14 +68,12 @@ def write_zstandard(path: Path, text: bytes, frames: int = 1, size: int | None =
 
 
 # lm_eval 0.4.13 wrote the files with a dummy model, and the chat with a local server.
-@pytest.mark.parametrize(
-    ("name", "prompts", "left_out"),
-    [
-        ("repeats", ["Question: Which sea lies north of Poland?\nAnswer:"], {REPEATED: 9}),
-        ("chat", ["Be brief.\n\nQuestion: Which sea lies north of Poland?\nAnswer:"], {REPEATED: 3}),
-        ("likelihood", [], {NO_TEXT: 3}),
-        ("choice", [], {NO_TEXT: 3}),
-    ],
+@each(
+    "name, prompts, left_out",
+    ("repeats", ["Question: Which sea lies north of Poland?\nAnswer:"], {REPEATED: 9}),
+    ("chat", ["Be brief.\n\nQuestion: Which sea lies north of Poland?\nAnswer:"], {REPEATED: 3}),
+    ("likelihood", [], {NO_TEXT: 3}),
+    ("choice", [], {NO_TEXT: 3}),
 )
 def test_samples_of_lm_eval(name: str, prompts: list[str], left_out: dict[str, int]) -> None:
     path = LOGS / f"lm-eval-{name}.jsonl"
@@ -93,23 +92,20 @@ def test_results_of_lm_eval_name_the_samples(tmp_path: Path) -> None:
     assert "are results of lm-evaluation-harness without samples; name samples_" in problem(tmp_path / "results.json")
 
 
-@pytest.mark.parametrize(
-    ("text", "form"),
-    [
-        ("evalId: eval-x\nresults:\n  version: 3\n", "r.yaml"),
-        ("<promptfoo>\n  <evalId>eval-x</evalId>\n", "r.xml"),
-        ('question,"[plain] A {{question}}\nin two lines",Status,Score,Named Scores,Grader Reason\n', "r.csv"),
-    ],
+@each(
+    "text, form",
+    ("evalId: eval-x\nresults:\n  version: 3\n", "r.yaml"),
+    ("<promptfoo>\n  <evalId>eval-x</evalId>\n", "r.xml"),
+    ('question,"[plain] A {{question}}\nin two lines",Status,Score,Named Scores,Grader Reason\n', "r.csv"),
 )
 def test_other_forms_of_promptfoo_name_its_json(tmp_path: Path, text: str, form: str) -> None:
     (tmp_path / form).write_text(text, encoding="utf-8")
     assert "is no JSON of promptfoo; write it: promptfoo eval -o results.json" in problem(tmp_path / form)
 
 
-@pytest.mark.parametrize(
-    ("change", "prompt"),
-    [
-        ({"choices": ["Black", "Baltic"]}, "Name a sea.\n\nA) Black\nB) Baltic"),
+@each(
+    "change, prompt",
+    ({"choices": ["Black", "Baltic"]}, "Name a sea.\n\nA) Black\nB) Baltic"),
         ({"choices": []}, "Name a sea."),
         ({"input": [{"role": "user", "content": [{"type": "text", "text": "Name"}, {"type": "text", "text": "it."}]}]},
          "Name\n\nit."),
@@ -117,7 +113,6 @@ def test_other_forms_of_promptfoo_name_its_json(tmp_path: Path, text: str, form:
             {"type": "reasoning", "reasoning": "Greet."}, {"type": "text", "text": "Yes?"}]},
             {"role": "user", "content": "Name a sea."}]}, "Hi"),
         ({"scores": {"s": {"value": float("nan")}}}, "Name a sea."),
-    ],
 )  # fmt: skip
 def test_sample_of_inspect_ai(tmp_path: Path, change: dict[str, Any], prompt: str) -> None:
     path = write_archive(tmp_path / "l.eval", {"samples/1.json": json.dumps({**SAMPLE, **change}).encode()})
@@ -126,14 +121,12 @@ def test_sample_of_inspect_ai(tmp_path: Path, change: dict[str, Any], prompt: st
     assert case.responses[0].turns[:-1] == (("Yes?",) if prompt == "Hi" else ())
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"error": {"message": "x"}}, "the sample failed"),
-        ({"output": {"model": "m", "choices": [], "completion": ""}}, "the sample failed"),
-        ({"input": [{"role": "user", "content": [{"type": "image", "image": "x"}]}]}, "a message with parts that are"),
-        ({"input": [{"role": "tool", "content": "x"}, {"role": "user", "content": "y"}]}, "a conversation with tools"),
-    ],
+@each(
+    "change, reason",
+    ({"error": {"message": "x"}}, "the sample failed"),
+    ({"output": {"model": "m", "choices": [], "completion": ""}}, "the sample failed"),
+    ({"input": [{"role": "user", "content": [{"type": "image", "image": "x"}]}]}, "a message with parts that are"),
+    ({"input": [{"role": "tool", "content": "x"}, {"role": "user", "content": "y"}]}, "a conversation with tools"),
 )
 def test_sample_that_is_no_case_is_counted(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
     members = {"samples/1.json": json.dumps({**SAMPLE, **change}).encode()}
@@ -143,7 +136,7 @@ def test_sample_that_is_no_case_is_counted(tmp_path: Path, change: dict[str, Any
     assert ([case.id for case in dataset.cases], [*dataset.left_out.values()]) == (["item-2"], [1])
 
 
-@pytest.mark.parametrize("member", ["header.json", "_journal/start.json"])
+@each("member", "header.json", "_journal/start.json")
 def test_log_without_samples_says_so(tmp_path: Path, member: str) -> None:
     header = {"version": 2, "status": "success", "eval": {"task": "t"}, "plan": {}}
     message = "is a log of inspect_ai without samples; evaluate with --log-samples"
@@ -170,7 +163,7 @@ def test_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         load(str(path))
 
 
-@pytest.mark.parametrize("frames", [1, 3])
+@each("frames", 1, 3)
 def test_sample_in_several_frames_is_read(tmp_path: Path, frames: int) -> None:
     text = json.dumps({**SAMPLE, "metadata": {"padding": "x" * 5000}}).encode()
     path = write_zstandard(tmp_path / "l.eval", text, frames)
@@ -180,7 +173,7 @@ def test_sample_in_several_frames_is_read(tmp_path: Path, frames: int) -> None:
     assert rows == [(1, json.loads(text)), (2, json.loads(text))]
 
 
-@pytest.mark.parametrize("form", ["deflate", "zstandard", "zstandard, small in its header"])
+@each("form", "deflate", "zstandard", "zstandard, small in its header")
 def test_sample_that_inflates_without_end_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
@@ -195,16 +188,11 @@ def test_sample_that_inflates_without_end_is_refused(
     assert "samples/1.json: has more than 1 MB; leave this sample out" in problem(path)
 
 
-@pytest.mark.parametrize(
-    ("cut", "message"),
-    [
-        (
-            lambda raw: raw[:-30],
-            "is a damaged ZIP archive; if it is a log of inspect_ai, `inspect log recover` may help",
-        ),
-        (lambda raw: raw.replace(b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfe", 1), "samples/1.json: damaged ("),
-        (lambda raw: raw.replace(struct.pack("<I", 200), struct.pack("<I", 900)), "samples/1.json: damaged (it ends"),
-    ],
+@each(
+    "cut, message",
+    (lambda raw: raw[:-30], "is a damaged ZIP archive; if it is a log of inspect_ai, `inspect log recover` may help"),
+    (lambda raw: raw.replace(b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfe", 1), "samples/1.json: damaged ("),
+    (lambda raw: raw.replace(struct.pack("<I", 200), struct.pack("<I", 900)), "samples/1.json: damaged (it ends"),
 )
 def test_damaged_archive_is_refused(tmp_path: Path, cut: Any, message: str) -> None:
     text = json.dumps(SAMPLE).encode().ljust(200)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from builders import drive
+from loops import each
 
 from distract.core.errors import UsageError
 from distract.core.plan import Plan
@@ -91,28 +92,26 @@ def swap_worse(old: str, new: str) -> str:
     return f"{BETTER}\n|||\n{WORSE.replace(old, new)}"
 
 
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        (Reply(text=GOOD, finish="length"), "truncated"),
-        (Reply(failure="too long"), "no text: too long"),
-        (" \n", "empty"),
-        (BETTER, "separator: found 0, expected 1"),
-        (f"{BETTER} ||| {WORSE}", "separator: found 0, expected 1"),
-        (f"{GOOD}\n|||\n{WORSE}", "separator: found 2, expected 1"),
-        (f"{BETTER}\n|||\n", "empty: second answer"),
-        (f"|||\n{WORSE}", "empty: first answer"),
-        (f"{BETTER}\n|||\n{BETTER.upper()}", "same text"),
-        (f"{BETTER}\n|||\n{WORSE} {WORSE} {WORSE}", "length: the second answer is 3 times as long as the first"),
-        (f"{WORSE} {WORSE} {WORSE}\n|||\n{BETTER}", "length: the second answer is 0.33 times as long as the first"),
-        (f"{BETTER}\n|||\nI'm sorry, but I can't help with that.", "refusal: second answer"),
-        (f"Sure, here is the first one: {GOOD}", "comment about the task: first answer"),
-        (f"**First answer:** {GOOD}", "comment about the task: names the answer (first answer)"),
-        (f"{BETTER}\n|||\nWorse answer\n{WORSE}", "comment about the task: names the answer (second answer)"),
-        (swap_worse("93", "some"), "lost: 93"),
-        (f"{REFERENCE}\n|||\n{WORSE}", "copies the reference: first answer"),
-        (f"\ud800{GOOD}", "not valid Unicode"),
-    ],
+@each(
+    "reply, reason",
+    (Reply(text=GOOD, finish="length"), "truncated"),
+    (Reply(failure="too long"), "no text: too long"),
+    (" \n", "empty"),
+    (BETTER, "separator: found 0, expected 1"),
+    (f"{BETTER} ||| {WORSE}", "separator: found 0, expected 1"),
+    (f"{GOOD}\n|||\n{WORSE}", "separator: found 2, expected 1"),
+    (f"{BETTER}\n|||\n", "empty: second answer"),
+    (f"|||\n{WORSE}", "empty: first answer"),
+    (f"{BETTER}\n|||\n{BETTER.upper()}", "same text"),
+    (f"{BETTER}\n|||\n{WORSE} {WORSE} {WORSE}", "length: the second answer is 3 times as long as the first"),
+    (f"{WORSE} {WORSE} {WORSE}\n|||\n{BETTER}", "length: the second answer is 0.33 times as long as the first"),
+    (f"{BETTER}\n|||\nI'm sorry, but I can't help with that.", "refusal: second answer"),
+    (f"Sure, here is the first one: {GOOD}", "comment about the task: first answer"),
+    (f"**First answer:** {GOOD}", "comment about the task: names the answer (first answer)"),
+    (f"{BETTER}\n|||\nWorse answer\n{WORSE}", "comment about the task: names the answer (second answer)"),
+    (swap_worse("93", "some"), "lost: 93"),
+    (f"{REFERENCE}\n|||\n{WORSE}", "copies the reference: first answer"),
+    (f"\ud800{GOOD}", "not valid Unicode"),
 )
 def test_each_flaw_gives_its_reason(reply: str | Reply, reason: str) -> None:
     result, requests = make(reply)
@@ -171,8 +170,7 @@ def test_verifier_judges_both_answers() -> None:
             return Reply(text=next(verdicts))
         return Reply(text=GOOD)
 
-    plan = make_pair(CASE, ASKING, "writer", 5, Verifier("v", verify))
-    result, rounds = drive(plan, answer)
+    result, rounds = drive(make_pair(CASE, ASKING, "writer", 5, Verifier("v", verify)), answer)
     assert result.case is not None
     # Both answers are verified together; the second one of the first attempt is rejected, and both are repeated.
     assert [len(requests) for requests in rounds] == [1, 2, 1, 2]
@@ -189,8 +187,7 @@ def test_greedy_generation_allows_no_retries() -> None:
 
 def test_yield_counts_prompts() -> None:
     two = replace(CASE, prompt=("a", "b"), responses=(Response("x", ("c", "d")),))
-    several = [make(GOOD)[0], make("x", GOOD)[0], make("x")[0], make(GOOD, case=two)[0]]
-    counted = yield_document(several)
+    counted = yield_document([make(GOOD)[0], make("x", GOOD)[0], make("x")[0], make(GOOD, case=two)[0]])
     assert counted == {
         "asked": 4,
         "made": 2,
@@ -203,7 +200,7 @@ def test_yield_counts_prompts() -> None:
     assert yield_document([])["mean_attempts"] is None
 
 
-@pytest.mark.parametrize("author", ["", " ", "tie", "low-1", "/models/x", "a/../b", "a\nb", "x" * 201])
+@each("author", "", " ", "tie", "low-1", "/models/x", "a/../b", "a\nb", "x" * 201)
 def test_author_with_invalid_characters_is_refused(author: str) -> None:
     with pytest.raises(UsageError, match="author"):
         check_author(author, ["low-1"])

@@ -13,6 +13,7 @@ import pytest
 from builders import case, drive, finish, set_up
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import registry
 from distract.core.backend import Backend
@@ -75,9 +76,7 @@ def test_every_rewrite_has_its_lineage(tmp_path: Path) -> None:
     lineages = [(one.id, lineage) for one in cases for lineage in one.lineages]
     assert Counter((name, one.response) for name, one in lineages) == Counter((r.case, r.response) for r in rewrites)
     for _, lineage in lineages:
-        assert lineage.generator == "w"
-        assert dict(lineage.model)["model"] == "w"
-        assert len(lineage.prompt) == 64
+        assert (lineage.generator, dict(lineage.model)["model"], len(lineage.prompt)) == ("w", "w", 64)
         verified = {"verifier": "v", "verifier_prompt": verifier_module.PROMPT.checksum}
         assert dict(lineage.parameters) == {**ASKING.parameters, "seed": 0, **verified}
         assert "attempts" in dict(lineage.evidence)
@@ -108,8 +107,7 @@ def test_old_rewrites_of_the_same_attack_are_replaced() -> None:
     other = Response("x", ("d",), "g")
     one = replace(case(responses=[x, old, other]), lineages=(Lineage(old, "w"), Lineage(other, "w")))
     changed = rewrites_module.add_rewrites(one, [Lineage(new, "v")])
-    assert changed.responses == (x, other, new)
-    assert changed.lineages == (Lineage(other, "w"), Lineage(new, "v"))
+    assert (changed.responses, changed.lineages) == ((x, other, new), (Lineage(other, "w"), Lineage(new, "v")))
 
 
 VALUES = st.one_of(st.integers(-9, 9), st.floats(-1, 1), st.text("ab[] é", max_size=6))
@@ -127,20 +125,18 @@ def test_lineage_round_trips(generator: str, parameters: tuple, evidence: tuple,
     assert back == one
 
 
-@pytest.mark.parametrize(
-    ("lineage", "says"),
-    [
-        ([], r"f:1: field 'responses\[0\]\.lineage': expected an object"),
-        ({}, r"'responses\[0\]\.lineage\.generator': missing"),
-        ({"generator": "w", "modle": {}}, r"lineage\.modle': unknown field"),
-        ({"generator": "w", "reasons": "cut"}, r"lineage\.reasons': expected a list"),
-        ({"generator": "w", "reasons": [1]}, r"lineage\.reasons\[0\]': expected text"),
-        ({"generator": "w", "evidence": {"a": None}}, r"lineage\.evidence\.a': expected a number or text"),
-        ({"generator": "w", "evidence": {"a": True}}, r"expected a number or text, found true or false"),
-        ({"generator": "w", "model": {"a": 1}}, r"expected text"),
-        ({"generator": "w\u001b[31m"}, r"control characters"),
-        ({"generator": "w", "evidence": {"\ud800": 1}}, r"surrogate"),
-    ],
+@each(
+    "lineage, says",
+    ([], r"f:1: field 'responses\[0\]\.lineage': expected an object"),
+    ({}, r"'responses\[0\]\.lineage\.generator': missing"),
+    ({"generator": "w", "modle": {}}, r"lineage\.modle': unknown field"),
+    ({"generator": "w", "reasons": "cut"}, r"lineage\.reasons': expected a list"),
+    ({"generator": "w", "reasons": [1]}, r"lineage\.reasons\[0\]': expected text"),
+    ({"generator": "w", "evidence": {"a": None}}, r"lineage\.evidence\.a': expected a number or text"),
+    ({"generator": "w", "evidence": {"a": True}}, r"expected a number or text, found true or false"),
+    ({"generator": "w", "model": {"a": 1}}, r"expected text"),
+    ({"generator": "w\u001b[31m"}, r"control characters"),
+    ({"generator": "w", "evidence": {"\ud800": 1}}, r"surrogate"),
 )
 def test_wrong_lineage_is_one_clear_line(lineage: object, says: str) -> None:
     raw = {"id": "c", "prompt": "p", "responses": [{"author": "x", "text": "t", "lineage": lineage}]}
@@ -154,7 +150,7 @@ def test_oversized_number_is_refused() -> None:
         list(native.read(read_table((raw % '{"generator": "w", "evidence": {"a": 1e999}}').encode(), "f")))
 
 
-@pytest.mark.parametrize("name", ["transformers:../../models/qwen", "transformers:/" + "x" * 300])
+@each("name", "transformers:../../models/qwen", "transformers:/" + "x" * 300)
 def test_generator_may_be_a_path(name: str) -> None:
     response = Response("x", ("text",), "prolixity")
     one = Case("c", ("p",), (Response("x", ("t",)), response), lineages=(Lineage(response, name),))

@@ -14,6 +14,7 @@ import pytest
 from builders import drive
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import registry
 from distract.core.attack import Attack
@@ -116,30 +117,21 @@ def make(
     return result, [request for (request,) in rounds]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each("seed", *range(12))
 def test_compliant_answer_is_accepted_at_once(seed: int) -> None:
     result, (request,) = make(seed=seed)
     case = result.case
     assert case is not None
     assert result.reasons == ()
-    assert (case.id, case.prompt, case.preferred, case.source) == (
-        "tweak-7",
-        ("Why is rain wet?",),
-        "writer",
-        "make-tweakset",
-    )
+    origin = (case.id, case.prompt, case.preferred, case.source)
+    assert origin == ("tweak-7", ("Why is rain wet?",), "writer", "make-tweakset")
     assert len(case.constraints) == 3
     assert NO_COMMA in case.constraints
     assert not any(has_conflict(a, b) for a, b in combinations(case.constraints, 2))
     assert list_requirements(request) == [describe(c) for c in case.constraints]
     assert (request.to, request.seed, request.sample) == ("generator", seed, 0)
     assert "rejected" not in request.messages[1].content
-    assert [(r.author, r.severity) for r in case.responses] == [
-        ("writer", None),
-        ("low-1", 1),
-        ("low-2", 2),
-        ("low-3", 3),
-    ]
+    assert [(r.author, r.severity) for r in case.responses] == [("writer", None), *((f"low-{s}", s) for s in (1, 2, 3))]
     evidence = dict(result.evidence)
     assert (evidence["attempts"], evidence["kept"]) == (1, NO_COMMA.kind)
     assert len(str(evidence["added"]).split(", ")) == 2
@@ -176,17 +168,15 @@ def test_second_attempt_may_comply() -> None:
     assert reason in second.messages[1].content
 
 
-@pytest.mark.parametrize(
-    ("reply", "reasons"),
-    [
-        (Reply(text="Because, well, water. [x]"), ["constraint broken: punctuation:no_comma"]),
-        (Reply(text="Bec", finish="length"), ["truncated"]),
-        (Reply(failure="refused"), ["no text: refused"]),
-        (Reply(text="  "), ["empty"]),
-        (Reply(text="\udc00"), ["not valid Unicode"]),
-        (Reply(text="I'm sorry, but I can't help with that."), ["refusal"]),
-        (Reply(text="Sure, here is the answer: water."), ["comment about the task"]),
-    ],
+@each(
+    "reply, reasons",
+    (Reply(text="Because, well, water. [x]"), ["constraint broken: punctuation:no_comma"]),
+    (Reply(text="Bec", finish="length"), ["truncated"]),
+    (Reply(failure="refused"), ["no text: refused"]),
+    (Reply(text="  "), ["empty"]),
+    (Reply(text="\udc00"), ["not valid Unicode"]),
+    (Reply(text="I'm sorry, but I can't help with that."), ["refusal"]),
+    (Reply(text="Sure, here is the answer: water."), ["comment about the task"]),
 )
 def test_never_compliant_answer_makes_no_case(reply: Reply, reasons: list[str]) -> None:
     result, requests = make(lambda r: reply)
@@ -314,10 +304,9 @@ def often(relation: str, keyword: str, n: int) -> Constraint:
     return kind("keywords:frequency", relation=relation, keyword=keyword, frequency=n)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "conflicts"),
-    [
-        (LOWER, UPPER, True),
+@each(
+    "a, b, conflicts",
+    (LOWER, UPPER, True),
         (LOWER, CAPITALS, True),
         (UPPER, CAPITALS, True),
         (LOWER, NO_COMMA, False),
@@ -368,28 +357,25 @@ def often(relation: str, keyword: str, n: int) -> Constraint:
         (HIGHLIGHTS, PLACEHOLDERS, False),
         (TITLE, LOWER, False),
         (has("NASA"), FEW, True),
-    ],
 )  # fmt: skip
 def test_conflicting_requirements_are_detected(a: Constraint, b: Constraint, conflicts: bool) -> None:
     assert has_conflict(a, b) is conflicts
     assert has_conflict(b, a) is conflicts
 
 
-@pytest.mark.parametrize(
-    ("constraint", "expected"),
-    [
-        (NO_COMMA, True),
-        (words("at least", 1200), False),
-        (words("less than", 100), True),
-        (words("less than", 5), False),
-        (has("a", "b"), True),
-        (has("a", "b", "c", "d", "e"), False),
-        (BULLETS, True),
-        (kind("detectable_format:number_bullet_lists", num_bullets=20), False),
-        (JSON, False),
-        (NTH, False),
-        (kind("keywords:letter_frequency", let_relation="at least", letter="q", let_frequency=1), False),
-    ],
+@each(
+    "constraint, expected",
+    (NO_COMMA, True),
+    (words("at least", 1200), False),
+    (words("less than", 100), True),
+    (words("less than", 5), False),
+    (has("a", "b"), True),
+    (has("a", "b", "c", "d", "e"), False),
+    (BULLETS, True),
+    (kind("detectable_format:number_bullet_lists", num_bullets=20), False),
+    (JSON, False),
+    (NTH, False),
+    (kind("keywords:letter_frequency", let_relation="at least", letter="q", let_frequency=1), False),
 )
 def test_easy_requirements_are_recognised(constraint: Constraint, expected: bool) -> None:
     assert is_easy(constraint) is expected
@@ -453,8 +439,7 @@ def test_most_real_prompts_can_be_used() -> None:
     chosen = [choose_constraints(q, p.constraints, 3, random.Random(i)) for i, (q, p) in enumerate(REAL)]
     usable = [one for one in chosen if one is not None]
     assert len(usable) >= 300  # of 541: the others cannot be split
-    added = Counter(c.kind for one in usable for c in one.added)
-    assert set(added) == {c.kind for c, _ in MENU}
+    assert set(Counter(c.kind for one in usable for c in one.added)) == {c.kind for c, _ in MENU}
     counts = Counter[int]()
     for one in usable[:40]:
         good = obey(one.ordered)

@@ -55,6 +55,5 @@ def test_curve_of_scores_is_in_points() -> None:
     rules = {"pointwise": ("score", "rating")}
     (curve,) = trace_margins(CompactRows(rows, rules), rules, ["f"])
     assert (curve.protocol, curve.rule, curve.attack) == ("pointwise", "score", "f")
-    assert curve.points[0] == (0.0, 1, 1)
-    assert curve.points[4:7] == ((0.4, 1, 1), (0.5, 0, 1), (0.6, 0, 1))
+    assert (curve.points[0], curve.points[4:7]) == ((0.0, 1, 1), ((0.4, 1, 1), (0.5, 0, 1), (0.6, 0, 1)))
     assert trace_margins(CompactRows((), rules), rules, ["f"]) == []

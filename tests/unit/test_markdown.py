@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_result import CommandResult
+from command_result import Run, check_refusal
 from hypothesis import given
 from hypothesis import strategies as st
 
 from distract.report.blocks import Axis, Block, Detail, Diff, Heading, Note, Plot, Sentence, Span, Table, Words
 from distract.report.markdown import render
-
-Run = Callable[..., CommandResult]
 
 HOSTILE = st.text(st.sampled_from("ab `*_<>|[]()#@!\\&~:/w.-0\n\x1b\u202e"), max_size=30)
 
@@ -75,5 +72,7 @@ def test_commands_write_a_page(run: Run, command: str) -> None:
 
 def test_page_never_replaces_an_input(run: Run) -> None:
     Path("d.jsonl").write_text(json.dumps({"id": "c", "prompt": "x", "responses": []}), encoding="utf-8")
-    result = run("attack", "--judge", "planted:longer", "--data", "d.jsonl", "--markdown", "d.jsonl")
-    assert (result.code, "is something that the command reads or keeps" in result.err) == (2, True)
+    check_refusal(
+        run("attack", "--judge", "planted:longer", "--data", "d.jsonl", "--markdown", "d.jsonl"),
+        "is something that the command reads or keeps",
+    )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import UsageError
 from distract.stats.ratings.matches import OUTCOMES, encode
@@ -53,19 +54,17 @@ def test_match_may_be_played_again() -> None:
     assert len(encode(["x", "x"], ["y", "y"], ["a", "a"], ["p", "p"])) == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([], [], []), "no matches to rate"),
-        (([], [], [], None, None, 3), "no matches to rate (3 comparisons are invalid)"),
-        ((["x"], ["y"], ["A"]), "unknown outcome 'A'; expected a, b or tie"),
-        ((["x"], ["y"], [""]), "unknown outcome ''; expected a, b or tie"),
-        ((["x", "y"], ["y", "y"], ["a", "a"]), "match 2: 'y' plays itself; a match needs two models"),
-        ((["x"], ["y", "z"], ["a"]), "columns of matches differ in length"),
-        ((["x"], ["y"], ["a", "b"]), "columns of matches differ in length"),
-        ((["x"], ["y"], ["a"], ["p", "q"]), "columns of matches differ in length"),
-        ((["x"], ["y"], ["a"], ["p"], []), "columns of matches differ in length"),
-    ],
+@each(
+    "arguments, message",
+    (([], [], []), "no matches to rate"),
+    (([], [], [], None, None, 3), "no matches to rate (3 comparisons are invalid)"),
+    ((["x"], ["y"], ["A"]), "unknown outcome 'A'; expected a, b or tie"),
+    ((["x"], ["y"], [""]), "unknown outcome ''; expected a, b or tie"),
+    ((["x", "y"], ["y", "y"], ["a", "a"]), "match 2: 'y' plays itself; a match needs two models"),
+    ((["x"], ["y", "z"], ["a"]), "columns of matches differ in length"),
+    ((["x"], ["y"], ["a", "b"]), "columns of matches differ in length"),
+    ((["x"], ["y"], ["a"], ["p", "q"]), "columns of matches differ in length"),
+    ((["x"], ["y"], ["a"], ["p"], []), "columns of matches differ in length"),
 )
 def test_invalid_matches_are_refused(arguments: tuple[list[str], ...], message: str) -> None:
     with pytest.raises(UsageError) as raised:
@@ -73,6 +72,6 @@ def test_invalid_matches_are_refused(arguments: tuple[list[str], ...], message: 
     assert str(raised.value) == message
 
 
-@pytest.mark.parametrize("names", [("x", "y"), ("y", "x")])
+@each("names", ("x", "y"), ("y", "x"))
 def test_numbers_follow_names_not_match_order(names: tuple[str, str]) -> None:
     assert encode([names[0]], [names[1]], ["a"]).a.tolist() == [sorted(names).index(names[0])]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.rewriting.fidelity.meaning_signs import signs
 
@@ -47,12 +47,12 @@ FAITHFUL = [
 ]
 
 
-@pytest.mark.parametrize(("slug", "original", "rewrite"), CHANGED)
+@each("slug, original, rewrite", *CHANGED)
 def test_changed_meaning_is_detected(slug: str, original: str, rewrite: str) -> None:
     assert any(sign.startswith(f"{slug}:") for sign in signs(original, rewrite)), signs(original, rewrite)
 
 
-@pytest.mark.parametrize(("original", "rewrite"), FAITHFUL)
+@each("original, rewrite", *FAITHFUL)
 def test_paraphrase_passes(original: str, rewrite: str) -> None:
     assert signs(original, rewrite) == []
 

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from builders import case, drive, finish, set_up
+from fakes import Counted
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.attack import Attack
-from distract.core.backend import Backend, Batch
+from distract.core.backend import Backend
 from distract.core.errors import BackendError, DataError, UsageError
 from distract.core.job import Job
 from distract.core.records import RESAMPLED, Case, Reply, Request, Response, Row, Side
@@ -46,33 +48,31 @@ X, Y, Z, LOW = answer("x"), answer("y"), answer("z"), answer("y", 1)
 # Labelled pairs.
 
 
-@pytest.mark.parametrize(
-    ("responses", "preferred", "pairs"),
-    [
-        ((X, Y), "x", ["xy"]),
-        ((X, Y), "y", ["xy"]),
-        ((Y, X), "x", ["yx"]),
-        ((X, Y), "tie", ["xy"]),
-        ((X, Y), None, []),
-        ((X, Y), "nobody", []),
-        ((X,), "x", []),
-        ((X,), "tie", []),
-        ((), "tie", []),
-        ((X, Y, Z), "x", ["xy", "xz"]),
-        ((X, Y, Z), "y", ["xy", "yz"]),
-        ((X, Y, Z), "tie", ["xy", "xz", "yz"]),
-        ((X, Y, Z), None, []),
-        # A response made worse on purpose is worse, but forms no pair with a tie or with its own author.
-        ((X, LOW), "x", ["xy1"]),
-        ((X, LOW), "tie", []),
-        ((Y, LOW), "y", []),
-        ((X, LOW), "y", []),
-        ((X, Y, LOW), "x", ["xy", "xy1"]),
-        ((X, Y, LOW), "tie", ["xy"]),
-        # People did not see the rewrites.
-        ((X, answer("y", attack="null")), "x", []),
-        ((X, Y, answer("y", attack="null")), "x", ["xy"]),
-    ],
+@each(
+    "responses, preferred, pairs",
+    ((X, Y), "x", ["xy"]),
+    ((X, Y), "y", ["xy"]),
+    ((Y, X), "x", ["yx"]),
+    ((X, Y), "tie", ["xy"]),
+    ((X, Y), None, []),
+    ((X, Y), "nobody", []),
+    ((X,), "x", []),
+    ((X,), "tie", []),
+    ((), "tie", []),
+    ((X, Y, Z), "x", ["xy", "xz"]),
+    ((X, Y, Z), "y", ["xy", "yz"]),
+    ((X, Y, Z), "tie", ["xy", "xz", "yz"]),
+    ((X, Y, Z), None, []),
+    # A response made worse on purpose is worse, but forms no pair with a tie or with its own author.
+    ((X, LOW), "x", ["xy1"]),
+    ((X, LOW), "tie", []),
+    ((Y, LOW), "y", []),
+    ((X, LOW), "y", []),
+    ((X, Y, LOW), "x", ["xy", "xy1"]),
+    ((X, Y, LOW), "tie", ["xy"]),
+    # People did not see the rewrites.
+    ((X, answer("y", attack="null")), "x", []),
+    ((X, Y, answer("y", attack="null")), "x", ["xy"]),
 )
 def test_each_labelled_pair_is_judged(responses: tuple[Response, ...], preferred: str | None, pairs: list[str]) -> None:
     labelled = labelled_pairs(case(responses=responses, preferred=preferred))
@@ -81,13 +81,6 @@ def test_each_labelled_pair_is_judged(responses: tuple[Response, ...], preferred
 
 def first(request: Request) -> Reply:
     ((_, reply),) = next(iter(make_planted("first").reply([request], frozenset({0}))))
-    return reply
-
-
-def fair(request: Request) -> Reply:
-    if request.slots and not request.slots.outcomes:
-        return Reply(request.key)  # reasons, which depend on the requests
-    ((_, reply),) = next(iter(make_planted("fair").reply([request], frozenset({0}))))
     return reply
 
 
@@ -224,7 +217,7 @@ def test_first_slot_judge_is_right_in_one_order_of_two(tmp_path: Path) -> None:
         assert find(result, "self_agreement", name).value == pytest.approx(1 - 1 / (1 / 2 + 1 / 38))
 
 
-@pytest.mark.parametrize(("orders", "k"), [("given", 7), ("swapped", 3)])
+@each("orders, k", ("given", 7), ("swapped", 3))
 def test_one_order_first_slot_accuracy_follows_the_data(tmp_path: Path, orders: Any, k: int) -> None:
     result = measure(run(ready(tmp_path, "first", PLANTED, ["base"], manner=Manner(orders))))
     assert [(f.k, f.n) for f in (find(result, m, "base") for m in ("accuracy", "accuracy_both_orders"))] == [
@@ -261,20 +254,18 @@ def test_only_a_tie_is_right_for_a_tie_label(tmp_path: Path) -> None:
 # Data that always list the better response at the same place.
 
 
-@pytest.mark.parametrize(
-    ("preferred", "expected"),
-    [
-        ("xx", True),
-        ("yy", True),
-        ("xy", False),
-        ("x", False),
-        ("", False),
-        (["tie", "tie"], False),
-        (["x", "tie"], False),
-        (["x", "tie", "x"], True),
-        (["x", None, "x"], True),
-        ([None, None], False),
-    ],
+@each(
+    "preferred, expected",
+    ("xx", True),
+    ("yy", True),
+    ("xy", False),
+    ("x", False),
+    ("", False),
+    (["tie", "tie"], False),
+    (["x", "tie"], False),
+    (["x", "tie", "x"], True),
+    (["x", None, "x"], True),
+    ([None, None], False),
 )
 def test_data_are_one_sided_if_all_labels_name_one_place(preferred: Sequence[str | None], expected: bool) -> None:
     assert is_one_sided([case(f"c{i}", responses=(X, Y), preferred=one) for i, one in enumerate(preferred)]) == expected
@@ -380,25 +371,24 @@ def run_of_units(source: str, *units: str, data: str = "d", protocol: str = "p")
     return PublishedRun("j", protocol, data, ("stored", "parsed"), both, False, source, "0", {}, "", {}, None)
 
 
-@pytest.mark.parametrize(
-    ("runs", "source", "other"),
-    [
-        ([["d/c/x-y"], ["d/c/x-y"]], "1", "0"),
-        ([["d/c/x-y"], ["d/c/y-x"]], "1", "0"),
-        ([["d/c1/x-y", "d/c2/x-y"], ["d/c3/x-y", "d/c2/x-y"]], "1", "0"),
-        ([["d/c1/x-y"], ["d/c2/x-y"], ["d/c3/x-y", "d/c2/y-x"]], "2", "1"),
-        ([["d/c1/x-y"], ["d/c1/x-y1"], ["d/c1/y1-x"]], "2", "1"),
-    ],
+def name_data(runs: list[list[str]], names: str) -> list[PublishedRun]:
+    return [run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))]
+
+
+@each(
+    "runs, source, other",
+    ([["d/c/x-y"], ["d/c/x-y"]], "1", "0"),
+    ([["d/c/x-y"], ["d/c/y-x"]], "1", "0"),
+    ([["d/c1/x-y", "d/c2/x-y"], ["d/c3/x-y", "d/c2/x-y"]], "1", "0"),
+    ([["d/c1/x-y"], ["d/c2/x-y"], ["d/c3/x-y", "d/c2/y-x"]], "2", "1"),
+    ([["d/c1/x-y"], ["d/c1/x-y1"], ["d/c1/y1-x"]], "2", "1"),
 )
-@pytest.mark.parametrize("names", ["ddd", "def"])
+@each("names", "ddd", "def")
 def test_pair_judged_by_two_runs_is_refused_under_any_data_name(
     runs: list[list[str]], source: str, other: str, names: str
 ) -> None:
-    published_runs = [
-        run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))
-    ]
     with pytest.raises(UsageError) as raised:
-        group_runs(published_runs)
+        group_runs(name_data(runs, names))
     assert str(raised.value) == f"{source}: j under p judges a pair that {other} judges too; name one"
 
 
@@ -409,37 +399,30 @@ def test_first_of_several_overlapping_runs_is_named() -> None:
             group_runs([run_of_units("0", one), run_of_units("1", other), run_of_units("2", one, other)])
 
 
-@pytest.mark.parametrize(
+@each(
     "runs",
-    [
-        [["d/c1/x-y"], ["d/c2/x-y"], ["d/c3/x-y"]],
-        [["d/c/x-y"], ["e/c/x-y"]],
-        [["d/c/x-y"], ["d/c/x-z", "d/c/y-z"], ["d/c/x-y1"]],
-        [["d/c/x-y", "d/c/x-y/null"], ["d/c2/x-y", "d/c2/x-y/null"]],
-        # The pair of a control alone does not count.
-        [["d/c/x-y"], ["d/c2/x-y", "d/c/x-y/null"]],
-        [["d/c/x-y"], []],
-    ],
+    [["d/c1/x-y"], ["d/c2/x-y"], ["d/c3/x-y"]],
+    [["d/c/x-y"], ["e/c/x-y"]],
+    [["d/c/x-y"], ["d/c/x-z", "d/c/y-z"], ["d/c/x-y1"]],
+    [["d/c/x-y", "d/c/x-y/null"], ["d/c2/x-y", "d/c2/x-y/null"]],
+    # The pair of a control alone does not count.
+    [["d/c/x-y"], ["d/c2/x-y", "d/c/x-y/null"]],
+    [["d/c/x-y"], []],
 )
-@pytest.mark.parametrize("names", ["ddd", "def"])
+@each("names", "ddd", "def")
 def test_disjoint_runs_are_merged_under_any_data_name(runs: list[list[str]], names: str) -> None:
-    published_runs = [
-        run_of_units(str(i), *units, data=name) for i, (units, name) in enumerate(zip(runs, names, strict=False))
-    ]
+    published_runs = name_data(runs, names)
     (groups,) = group_runs(published_runs)
     for rule in ("stored", "parsed"):
         assert groups.rows[rule] == tuple(row for run in published_runs for row in run.rows[rule])
-    assert len(
-        group_runs([*published_runs, *(run_of_units("q", *units, protocol=f"q{i}") for i, units in enumerate(runs))])
-    ) > len(runs)
+    further = [run_of_units("q", *units, protocol=f"q{i}") for i, units in enumerate(runs)]
+    assert len(group_runs([*published_runs, *further])) > len(runs)
 
 
-@pytest.mark.parametrize(
-    ("runs", "message"),
-    [
-        ([("p", "d", ("stored",), ("stored",)), ("p", "e", (), ("",))], "p/e: j under p has other rules in p/d"),
-        ([("p", "d", (), ("",)), ("p", "e", ("score",), ("",))], "p/e: j under p has other rules in p/d"),
-    ],
+@each(
+    "runs, message",
+    ([("p", "d", ("stored",), ("stored",)), ("p", "e", (), ("",))], "p/e: j under p has other rules in p/d"),
+    ([("p", "d", (), ("",)), ("p", "e", ("score",), ("",))], "p/e: j under p has other rules in p/d"),
 )
 def test_incompatible_runs_are_refused(runs: list[Any], message: str) -> None:
     with pytest.raises(UsageError) as raised:
@@ -464,30 +447,15 @@ def test_runs_of_one_protocol_are_merged() -> None:
 # Resuming, reading back, estimating.
 
 
-class Breaking:
-    """A backend that answers one request at a time and fails after a number of replies."""
-
-    def __init__(self, inner: ScriptedBackend, after: int) -> None:
-        self.identity, self.reads_slots = inner.identity, inner.reads_slots
-        self._inner, self._left = inner, after
-
-    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        for index in sorted(wanted):
-            if not self._left:
-                raise BackendError("the server is gone")
-            self._left -= 1
-            yield from self._inner.reply(requests, frozenset({index}))
-
-
 FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "summary.json")
 
 
-@pytest.mark.parametrize("after", [1, 40, 100])
+@each("after", 1, 40, 100)
 def test_killed_run_resumes_to_the_same_bytes(tmp_path: Path, after: int) -> None:
     names, tally = ["pairwise", "absolute", "prepair"], Tally()
     run(ready(tmp_path, "random", PLANTED, names, control=True, out="whole"), tmp_path / "s1")
     with pytest.raises(BackendError):
-        run(ready(tmp_path, Breaking(make_planted("random"), after), PLANTED, names, control=True), tmp_path / "s2")
+        run(ready(tmp_path, Counted(make_planted("random"), after), PLANTED, names, control=True), tmp_path / "s2")
     assert load(tmp_path / "run").flaw is not None
     run(ready(tmp_path, "random", PLANTED, names, control=True), tmp_path / "s2", tally)
     assert tally.stored == after
@@ -511,15 +479,13 @@ def test_run_is_reproducible_and_reads_back_unchanged(tmp_path: Path) -> None:
     assert whole["panel"] is None
 
 
-@pytest.mark.parametrize(
-    ("judge", "names", "excluded", "invalid"),
-    [
-        ("fair", ["base", "pairwise"], {}, {}),
-        # Three cases of two responses; one of three, which has three pairs.
-        ("fair", ["base", "triadic"], {"fewer than 3 responses": 3}, {}),
-        ("garbage", ["base", "absolute"], {}, {"no verdict": 6 * 2 + 6}),
-        ("garbage", ["triadic", "base"], {"fewer than 3 responses": 3}, {"no verdict": 3 * 3 + 6 * 2}),
-    ],
+@each(
+    "judge, names, excluded, invalid",
+    ("fair", ["base", "pairwise"], {}, {}),
+    # Three cases of two responses; one of three, which has three pairs.
+    ("fair", ["base", "triadic"], {"fewer than 3 responses": 3}, {}),
+    ("garbage", ["base", "absolute"], {}, {"no verdict": 6 * 2 + 6}),
+    ("garbage", ["triadic", "base"], {"fewer than 3 responses": 3}, {"no verdict": 3 * 3 + 6 * 2}),
 )
 def test_reasons_are_counted_by_judge(
     tmp_path: Path, judge: str, names: list[str], excluded: dict[str, int], invalid: dict[str, int]
@@ -589,33 +555,34 @@ def test_unlabelled_data_are_refused(tmp_path: Path) -> None:
         select([labelled_, labelled_], ["r"], None, 0)
 
 
-@pytest.mark.parametrize(
-    ("specs", "names"),
-    [
-        (["a/d.jsonl"], ["d.jsonl"]),
-        (["a/d.jsonl", "b/e.jsonl"], ["d.jsonl", "e.jsonl"]),
-        (["a/d.jsonl", "b/d.jsonl"], ["a", "b"]),
-        (["a/d.jsonl", "native:b/d.jsonl"], ["a", "b"]),
-        (["native:a/d.jsonl", "native:b/d.jsonl"], ["a", "b"]),
-        (["a/x/d.jsonl", "b/x/d.jsonl"], ["a/x", "b/x"]),
-        (["a/x/d.jsonl", "b/x/d.jsonl", "b/y/d.jsonl"], ["a/x", "b/x", "y"]),
-        (["d.jsonl", "a/d.jsonl"], ["d.jsonl", "a"]),
-        (["a/d.jsonl", "b/d.jsonl", "e.jsonl"], ["a", "b", "e.jsonl"]),
-        (["hub:org/name", "hub:other/name:config"], ["org/name", "other/name:config"]),
-    ],
+@each(
+    "specs, names",
+    (["a/d.jsonl"], ["d.jsonl"]),
+    (["a/d.jsonl", "b/e.jsonl"], ["d.jsonl", "e.jsonl"]),
+    (["a/d.jsonl", "b/d.jsonl"], ["a", "b"]),
+    (["a/d.jsonl", "native:b/d.jsonl"], ["a", "b"]),
+    (["native:a/d.jsonl", "native:b/d.jsonl"], ["a", "b"]),
+    (["a/x/d.jsonl", "b/x/d.jsonl"], ["a/x", "b/x"]),
+    (["a/x/d.jsonl", "b/x/d.jsonl", "b/y/d.jsonl"], ["a/x", "b/x", "y"]),
+    (["d.jsonl", "a/d.jsonl"], ["d.jsonl", "a"]),
+    (["a/d.jsonl", "b/d.jsonl", "e.jsonl"], ["a", "b", "e.jsonl"]),
+    (["hub:org/name", "hub:other/name:config"], ["org/name", "other/name:config"]),
 )
 def test_data_sets_of_one_name_are_separated_by_folder(specs: list[str], names: list[str]) -> None:
     own = [spec.removeprefix("hub:") if spec.startswith("hub:") else Path(spec).name for spec in specs]
     assert distinct_names(own, specs) == names
 
 
-def test_folder_named_like_another_data_set_is_distinct() -> None:
-    assert len(set(distinct_names(["d.jsonl", "d.jsonl", "a"], ["a/d.jsonl", "b/d.jsonl", "c/a"]))) == 3
-
-
-def test_spec_named_like_another_folder_is_distinct() -> None:
-    specs = ["a/x", "p/x/d.jsonl", "q/y/d.jsonl", "/o/a/x/e.jsonl", "/o/b/x/e.jsonl"]
-    assert len(set(distinct_names(["x", "d.jsonl", "d.jsonl", "e.jsonl", "e.jsonl"], specs))) == 5
+@each(
+    "names, specs",
+    (["d.jsonl", "d.jsonl", "a"], ["a/d.jsonl", "b/d.jsonl", "c/a"]),
+    (
+        ["x", *["d.jsonl"] * 2, *["e.jsonl"] * 2],
+        ["a/x", "p/x/d.jsonl", "q/y/d.jsonl", "/o/a/x/e.jsonl", "/o/b/x/e.jsonl"],
+    ),
+)
+def test_name_that_is_another_folder_is_distinct(names: list[str], specs: list[str]) -> None:
+    assert len(set(distinct_names(names, specs))) == len(specs)
 
 
 @given(st.lists(st.sampled_from(["d", "a/d", "b/d", "a/b/d", "b/a/d", "c/a", "c/b", "/r/a/d"]), unique=True))
@@ -629,8 +596,8 @@ def test_data_set_names_are_unique(specs: list[str]) -> None:
         assert name == own or names.count(own) > 1 or own in Path(spec).parts
 
 
-@pytest.mark.parametrize("specs", [["hub:org/name", "hub:org/name"], ["hub:org/name", "hub:org/name:main"]])
-@pytest.mark.parametrize("names", [("name", "name"), ("org/name", "org/name:main")])
+@each("specs", ["hub:org/name", "hub:org/name"], ["hub:org/name", "hub:org/name:main"])
+@each("names", ("name", "name"), ("org/name", "org/name:main"))
 def test_repeated_hub_data_set_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, specs: list[str], names: tuple[str, str]
 ) -> None:
@@ -642,20 +609,18 @@ def test_repeated_hub_data_set_is_refused(
     assert str(raised.value) == f"--data {specs[1]}: is given twice"
 
 
-@pytest.mark.parametrize(
+@each(
     "specs",
-    [
-        ["a/d.jsonl", "a/d.jsonl"],
-        ["d.jsonl", "d.jsonl"],
-        ["tweakset", "tweakset"],
-        ["a/d.jsonl", "b/d.jsonl", "a/d.jsonl"],
-        ["a/d.jsonl", "native:a/d.jsonl"],
-        ["native:d.jsonl", "d.jsonl"],
-        ["a/d.jsonl", "./a/../a/d.jsonl"],
-        # A copy is the same data, whatever its path and name.
-        ["d.jsonl", "b/d.jsonl"],
-        ["d.jsonl", "copy.jsonl"],
-    ],
+    ["a/d.jsonl", "a/d.jsonl"],
+    ["d.jsonl", "d.jsonl"],
+    ["tweakset", "tweakset"],
+    ["a/d.jsonl", "b/d.jsonl", "a/d.jsonl"],
+    ["a/d.jsonl", "native:a/d.jsonl"],
+    ["native:d.jsonl", "d.jsonl"],
+    ["a/d.jsonl", "./a/../a/d.jsonl"],
+    # A copy is the same data, whatever its path and name.
+    ["d.jsonl", "b/d.jsonl"],
+    ["d.jsonl", "copy.jsonl"],
 )
 def test_repeated_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, specs: list[str]) -> None:
     monkeypatch.chdir(tmp_path)
@@ -669,15 +634,13 @@ def test_repeated_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 # Impossible studies.
 
 
-@pytest.mark.parametrize(
-    ("names", "more", "message"),
-    [
-        (["pairwse"], {}, "did you mean 'pairwise'?"),
-        (["triadic"], {}, "triadic fits none of the cases (fewer than 3 responses)"),
-        (["strong-reference"], {}, "no reference in the data); name a stronger model with --reference-model"),
-        (["base"], {"reference": ("m", make_planted("fair"))}, "--reference-model is used by"),
-        (["base"], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
-    ],
+@each(
+    "names, more, message",
+    (["pairwse"], {}, "did you mean 'pairwise'?"),
+    (["triadic"], {}, "triadic fits none of the cases (fewer than 3 responses)"),
+    (["strong-reference"], {}, "no reference in the data); name a stronger model with --reference-model"),
+    (["base"], {"reference": ("m", make_planted("fair"))}, "--reference-model is used by"),
+    (["base"], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
 )
 def test_impossible_study_is_one_clear_line(
     tmp_path: Path, names: list[str], more: dict[str, Any], message: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import Any
 
 import pytest
 from builders import verdict
-from command_result import fits
-from rich.console import Console
+from command_result import check_refusal, fits
+from loops import each
+from printing import print_parts
 
 from distract.core.records import Row, Side
-from distract.report.terminal import show
 from distract.studies.meta.comparisons import JudgeRows
 from distract.studies.meta.panel import measure_judges
 from distract.studies.meta.published_judges import JudgeSource
@@ -70,8 +69,7 @@ def test_difference_from_published_figures_is_reported(run: Any, name: str, valu
     judge = write_altered_run(json.dumps({**RIGHT, name: value}))
     (message,) = run("meta", "--judge", judge, "--json").document["judges"]
     differ = message["replayed"][0]["not_reproduced"]["stored"]
-    assert differ.keys() == {name}
-    assert (differ[name]["published"], type(differ[name]["ours"])) == (value, str)
+    assert (differ.keys(), differ[name]["published"], type(differ[name]["ours"])) == ({name}, value, str)
     text = run("meta", "--judge", judge)
     assert f"Reference on Colours, by stored: {name} is {differ[name]['ours']}, published as" in text.words
     fits(text.out)
@@ -85,12 +83,13 @@ def test_unpublished_figures_are_not_compared(run: Any) -> None:
     assert wrong.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"].keys() == {"correct_True"}
 
 
-@pytest.mark.parametrize("more", [(), ("--json",)])
-@pytest.mark.parametrize("text", ["NaN", "-Infinity", "Infinity", "1e999"])
+@each("more", (), ("--json",))
+@each("text", "NaN", "-Infinity", "Infinity", "1e999")
 def test_foreign_statistics_never_break_the_document(run: Any, text: str, more: tuple[str, ...]) -> None:
-    ran = run("meta", "--judge", write_altered_run('{"correct_False": [' + text + "]}"), *more)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "statistics.json: not valid JSON" in ran.err
+    check_refusal(
+        run("meta", "--judge", write_altered_run('{"correct_False": [' + text + "]}"), *more),
+        "statistics.json: not valid JSON",
+    )
 
 
 # Files of other formats, joined with labels.
@@ -204,10 +203,11 @@ def test_overlapping_runs_of_one_judge_are_refused(run: Any) -> None:
     accuracy = together.figure("accuracy", rule="stored", data="Set")
     assert (together.code, accuracy["k"], accuracy["n"]) == (0, 8, 8)
     shared = llmbar("else/Set/one/CoT/result.json", [stored_row(2, 2, 2, 1), rows[3]])
-    ran = run("meta", "--judge", first, "--judge", shared)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     where = first.removeprefix("replay:")
-    assert f"one under CoT judges a pair that {where} judges too; name one" in ran.err
+    check_refusal(
+        run("meta", "--judge", first, "--judge", shared),
+        f"one under CoT judges a pair that {where} judges too; name one",
+    )
 
 
 def test_stored_and_live_judges_are_compared_on_judgebench(run: Any) -> None:
@@ -225,24 +225,21 @@ def test_stored_and_live_judges_are_compared_on_judgebench(run: Any) -> None:
     assert not any("none of the data sets" in note for note in stored["notes"])
 
 
-@pytest.mark.parametrize(
-    ("decisions", "right"),
-    [
-        (("A>B", "B>A"), 1),  # the second game calls the better response B
-        (("A>B", "A=B"), 1),
-        ((None, "B>A"), 1),
-        (("A>B", "A>B"), 0),
-        (("A=B", "A=B"), 0),
-        (("B>A", None), 0),
-        ((None, None), 0),
-    ],
+@each(
+    "decisions, right",
+    (("A>B", "B>A"), 1),  # the second game calls the better response B
+    (("A>B", "A=B"), 1),
+    ((None, "B>A"), 1),
+    (("A>B", "A>B"), 0),
+    (("A=B", "A=B"), 0),
+    (("B>A", None), 0),
+    ((None, None), 0),
 )
 def test_judgebench_accuracy_takes_the_majority_of_two_games(
     run: Any, decisions: tuple[str | None, str | None], right: int
 ) -> None:
     name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
-    first = (REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()[0]
-    row = json.loads(first)
+    row = json.loads((REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()[0])
     for game, decision in zip(row["judgments"], decisions, strict=True):
         game["decision"] = decision
     Path(name).write_text(json.dumps(row) + "\n", encoding="utf-8")
@@ -263,9 +260,7 @@ def test_skipped_files_are_reported(run: Any) -> None:
     assert "passed over: all/b: the run is unfinished" in ran.words
     assert "judge planted:first" not in ran.out
     Path("all/a/manifest.json").unlink()
-    ran = run("meta", "--judge", "replay:all")
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "all/a: the run is unfinished" in ran.err
+    check_refusal(run("meta", "--judge", "replay:all"), "all/a: the run is unfinished")
 
 
 def test_published_kappas_are_separate_from_cohens(run: Any) -> None:
@@ -353,13 +348,6 @@ def test_rerun_of_a_live_judge_makes_no_call(run: Any) -> None:
         assert message in text.words
 
 
-def test_gate_refuses_a_meta_run(run: Any) -> None:
-    run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--out", "r")
-    ran = run("gate", "r", "--max-flip-rate", "0.1")
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "Traceback" not in ran.err
-
-
 SAME = ("measure", "protocol", "rule", "against", "data", "subset", "k", "n", "value", "low", "high")
 
 
@@ -416,14 +404,13 @@ def test_hostile_data_and_subset_names_stay_names(run: Any) -> None:
     assert "\x1b" not in ran.err + result.err
 
 
-@pytest.mark.parametrize("name", ["[bold]s[/]", ":boom:"])
+@each("name", "[bold]s[/]", ":boom:")
 def test_column_title_is_no_markup(name: str) -> None:
     places = [(protocol, data, "") for protocol in ("cot", name) for data in ("d", name)]
     text = render(source("j", *places), source("k", *places, shift=1), base=name)
     # The name wraps at eight characters above the accuracies and stays whole above the judges.
     for title in ("over both orders", "Judges, most accurate first"):
-        header = "".join(text[text.index(title) :].splitlines()[1:4])
-        assert name[:8] in header
+        assert name[:8] in "".join(text[text.index(title) :].splitlines()[1:4])
 
 
 def test_limit_applies_to_each_data_set(run: Any) -> None:
@@ -434,9 +421,10 @@ def test_limit_applies_to_each_data_set(run: Any) -> None:
     assert "· data d.jsonl, 4 cases of 6; e.jsonl, 2 cases · seed 0\n" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("judge", "protocol", "reason"),
-    [("planted:fair", "triadic", "fewer than 3 responses"), ("planted:garbage", "base", "no verdict")],
+@each(
+    "judge, protocol, reason",
+    ("planted:fair", "triadic", "fewer than 3 responses"),
+    ("planted:garbage", "base", "no verdict"),
 )
 def test_missing_verdicts_are_explained(run: Any, judge: str, protocol: str, reason: str) -> None:
     data = write("d.jsonl")
@@ -468,55 +456,49 @@ def test_control_without_changes_gives_no_evidence(run: Any) -> None:
 
 
 def test_no_valid_verdict_is_inconclusive(run: Any) -> None:
-    ran = run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--json")
-    assert ran.code == 3
-    assert ran.err.splitlines()[-1].startswith("distract: no verdict was valid")
+    ran = run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--out", "r", "--json")
     assert ran.figure("invalid_rate", protocol="pairwise")["value"] == 1.0
-
-
-def test_replay_without_a_valid_verdict_is_inconclusive(run: Any) -> None:
-    run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--out", "r")
-    ran = run("meta", "--judge", "replay:r")
-    assert (ran.code, ran.err.splitlines()[-1].startswith("distract: no verdict was valid")) == (3, True)
-    fits(ran.out)
+    replayed = run("meta", "--judge", "replay:r")
+    for one in (ran, replayed):
+        assert (one.code, one.err.splitlines()[-1].startswith("distract: no verdict was valid")) == (3, True)
+    fits(replayed.out)
 
 
 # Wrong input.
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("--protocol", "pairwise"), "--protocol"),
-        (("--protocol", "base", "--protocol", "pairwise"), "--protocol"),
-        (("--limit", "all"), "--limit"),
-        (("--samples", "1"), "--samples"),
-        (("--orders", "both"), "--orders"),
-        (("--control",), "--control"),
-        (("--out", "new"), "--out"),
-        (("--reference-model", "planted:fair"), "--reference-model"),
-    ],
+STORED = f"replay:{REPLAY / 'llmbar' / 'Colours' / 'evaluators' / 'judge-1' / 'Reference' / 'result.json'}"
+
+
+@each(
+    "more",
+    ("--protocol", "pairwise"),
+    ("--protocol", "base", "--protocol", "pairwise"),
+    ("--limit", "all"),
+    ("--samples", "1"),
+    ("--orders", "both"),
+    ("--control",),
+    ("--out", "new"),
+    ("--reference-model", "planted:fair"),
 )
-def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...], message: str) -> None:
-    path = REPLAY / "llmbar" / "Colours" / "evaluators" / "judge-1" / "Reference" / "result.json"
-    ran = run("meta", "--judge", f"replay:{path}", *more)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"distract: {message} applies only when a judge is asked; stored verdicts are shown as they are\n"
+def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...]) -> None:
+    message = f"{more[0]} applies only when a judge is asked; stored verdicts are shown as they are"
+    check_refusal(run("meta", "--judge", STORED, *more), f"distract: {message}\n")
     assert not Path("new").exists()
-    # Options that stored verdicts accept.
-    data = write("d.jsonl")
-    for known in (("--data", data, "--seed", "3"), ("--base", "Reference"), ("--json",)):
-        assert run("meta", "--judge", f"replay:{path}", *known).code == 0
     # With a live judge beside it, the option applies to the live judge.
-    if message != "--reference-model":
-        together = run("meta", "--judge", f"replay:{path}", "--judge", "planted:fair", "--data", data, *more)
+    if more[0] != "--reference-model":
+        live = ("--judge", "planted:fair", "--data", write("d.jsonl"))
+        together = run("meta", "--judge", STORED, *live, *more)
         assert together.code == 0, together.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--judge", "planted:longest"), "did you mean 'planted:longer'"),
+def test_other_options_are_accepted_for_stored_verdicts(run: Any) -> None:
+    for known in (("--data", write("d.jsonl"), "--seed", "3"), ("--base", "Reference"), ("--json",)):
+        assert run("meta", "--judge", STORED, *known).code == 0
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("--judge", "planted:longest"), "did you mean 'planted:longer'"),
         (("--judge", "smolm2"), "did you mean 'smollm2-135m'"),
         (("--judge", "planted:fair", "--judge", "planted:longest"), "did you mean 'planted:longer'"),
         (("--judge", "planted:fair", "--protocol", "pairwize"), "did you mean 'pairwise'"),
@@ -554,8 +536,10 @@ def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[s
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "r", "--seed", "5"), "belongs to a different run"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder"), "holds files but no run"),
         (("--nonsense",), "No such option"),
-    ],
-)  # fmt: skip
+        (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "u.jsonl/r"), "u.jsonl"),
+        (("--judge", "planted:first", "--data", "d.jsonl", "--out", "u.jsonl"), "u.jsonl"),
+        (("--judge", "replay:half"), "the run is unfinished"),
+])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...], message: str) -> None:
     write("d.jsonl")
     write("e.jsonl")
@@ -563,37 +547,23 @@ def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...]
     Path("empty").touch()
     Path("folder").mkdir()
     Path("folder/file").write_text("[]", encoding="utf-8")
-    if "r" in arguments or any(one.startswith("replay:r") for one in arguments):
-        assert run("meta", "--judge", "planted:fair", "--data", "d.jsonl", "--out", "r").code == 0
-    ran = run("meta", *arguments)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.count("\n") == 1, ran.err
-    assert message in ran.err
+    for name in ("r", "half"):
+        if name in arguments or any(one.startswith(f"replay:{name}") for one in arguments):
+            assert run("meta", "--judge", "planted:fair", "--data", "d.jsonl", "--out", name).code == 0
+    Path("half/manifest.json").unlink(missing_ok=True)
+    check_refusal(run("meta", *arguments), message)
 
 
-@pytest.mark.parametrize("more", [("--out", "file/r"), ("--judge", "planted:first", "--out", "file")])
-def test_uncreatable_folder_is_reported_before_the_plan(run: Any, more: tuple[str, ...]) -> None:
-    Path("file").touch()
-    ran = run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), *more)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+def test_other_commands_refuse_a_meta_run_and_stored_verdicts(run: Any) -> None:
+    data = write("d.jsonl")
+    assert run("meta", "--judge", "planted:fair", "--data", data, "--out", "r").code == 0
+    check_refusal(run("gate", "r", "--max-flip-rate", "0.1"))
+    for name in ("replay:x", "replay:a/b.jsonl"):
+        ran = run("attack", "--judge", name, "--data", data, "--generator", "rules")
+        check_refusal(ran, "stored verdicts cannot answer new requests")
 
 
-@pytest.mark.parametrize("name", ["replay:x", "replay:a/b.jsonl"])
-def test_attack_refuses_stored_verdicts_as_a_judge(run: Any, name: str) -> None:
-    ran = run("attack", "--judge", name, "--data", write("d.jsonl"), "--generator", "rules")
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "stored verdicts cannot answer new requests" in ran.err
-
-
-def test_unfinished_run_is_not_replayed(run: Any) -> None:
-    run("meta", "--judge", "planted:fair", "--data", write("d.jsonl"), "--out", "r")
-    Path("r/manifest.json").unlink()
-    ran = run("meta", "--judge", "replay:r")
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "the run is unfinished" in ran.err
-
-
-@pytest.mark.parametrize("name", ["rows.jsonl", "summary.json"])
+@each("name", "rows.jsonl", "summary.json")
 def test_damaged_run_restarts_from_the_stored_replies(run: Any, name: str) -> None:
     arguments = ("meta", "--judge", "planted:random", "--data", write("d.jsonl"), "--out", "r", "--json")
     whole = run(*arguments).out
@@ -616,10 +586,7 @@ def rows(judge: str, protocol: str, data: str, subset: str, number: int = 6, shi
 
 
 def render(*sources: JudgeSource, base: str | None = None) -> str:
-    console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-    show(report_parts(measure_judges(sources, base)), console)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    return print_parts(report_parts(measure_judges(sources, base)))
 
 
 def source(judge: str, *places: tuple[str, str, str], shift: int = 0, **more: Any) -> JudgeSource:
@@ -633,7 +600,7 @@ def source(judge: str, *places: tuple[str, str, str], shift: int = 0, **more: An
     return JudgeSource(judge, judged, more.pop("record", {}), **more)
 
 
-@pytest.mark.parametrize("name", ["openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100])
+@each("name", "openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100)
 def test_long_name_of_the_best_judge_leaves_room_for_its_figures(name: str) -> None:
     places = [("base", "d", ""), ("fine-grained-diff", "d", "")]
     text = render(source(name, *places), source("z", *places, shift=1))
@@ -651,22 +618,19 @@ def test_wide_characters_leave_room_for_the_totals() -> None:
     assert table.count("66.7") == 13
 
 
-@pytest.mark.parametrize(("words", "lines"), [(3, 3), (4, 4), (5, 4), (40, 4)])
+@each("words, lines", (3, 3), (4, 4), (5, 4), (40, 4))
 def test_column_title_has_at_most_four_lines(words: int, lines: int) -> None:
-    name = " ".join(f"title-{i:02}" for i in range(words))
-    text = render(source("j", ("base", name, ""), ("base", "e", "")))
+    text = render(source("j", ("base", " ".join(f"title-{i:02}" for i in range(words)), ""), ("base", "e", "")))
     header = text[text.index("over both orders") :].splitlines()[1 : lines + 2]
     message = [next((word for word in line.split() if word.startswith(("title", "…"))), "") for line in header]
     titles = [f"title-{i:02}" for i in range(words)]
     assert message == [*(titles if words <= 4 else [*titles[:3], "…"]), ""]
 
 
-@pytest.mark.parametrize(
-    ("protocols", "sentence"),
-    [
-        (("base",), "judge j base matches the label: 8 of 12 verdicts (66.7%, 95% interval"),
-        (("base", "cot"), "judge j base and cot alike match the label: 8 of 12 verdicts (66.7%,"),
-    ],
+@each(
+    "protocols, sentence",
+    (("base",), "judge j base matches the label: 8 of 12 verdicts (66.7%, 95% interval"),
+    (("base", "cot"), "judge j base and cot alike match the label: 8 of 12 verdicts (66.7%,"),
 )
 def test_one_judge_report_begins_with_the_best_agreement(protocols: tuple[str, ...], sentence: str) -> None:
     text = " ".join(render(source("j", *((name, "d", "") for name in protocols))).split())
@@ -709,14 +673,8 @@ def test_report_shows_a_recorded_run() -> None:
     assert words.endswith("published j wrote some of it")
 
 
-def test_judges_without_common_pairs_are_not_compared(run: Any, tmp_path: Path) -> None:
-    for judge, text in (("one", "Name a fruit."), ("two", "Name a tree.")):
-        folder = tmp_path / judge / "CoT"
-        folder.mkdir(parents=True)
-        message = {"completion": ["Output (a) is better.", "stop"], "winner": "1"}
-        stages = [{"swap = False": message, "swap = True": message}]
-        row = {"input": text, "output_1": "A.", "output_2": "B.", "label": 1, "results": stages}
-        (folder / "result.json").write_text(json.dumps([row]))
-    options = [f"--judge=replay:{tmp_path / judge}" for judge in ("one", "two")]
+def test_judges_without_common_pairs_are_not_compared(run: Any) -> None:
+    names = [llmbar(f"Set/{judge}/CoT/result.json", [stored_row(at, 1, 1, 1)]) for at, judge in enumerate("xy")]
+    options = [f"--judge={name}" for name in names]
     assert "the judges are not compared" in run("meta", *options).out
-    assert json.loads(run("meta", *options, "--json").out)["panel"] is None
+    assert run("meta", *options, "--json").document["panel"] is None

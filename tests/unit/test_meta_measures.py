@@ -14,6 +14,7 @@ import pytest
 from builders import scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.records import MIRROR, Judgment, Outcome, Row, Side
 from distract.stats import intervals
@@ -425,16 +426,10 @@ def test_judgebench_counts_right_pairs_by_its_own_rule(judged: list[JudgeRows]) 
 
 
 def test_one_published_order_gives_no_figure_for_both() -> None:
-    one = judge_one_way(random.Random(0), "given", [("d1", "", "p1", "a")], "j", True)
-    results = check([replace(one, convention="llmbar")])
-    assert {f.measure for f in results if f.measure.startswith("published")} == {"published_accuracy"}
-
-
-def test_one_order_on_foreign_data_gives_no_figure_for_both() -> None:
-    one = judge_one_way(random.Random(0), "given", [("d1", "", "p1", "a")], "j", True)
+    one = replace(judge_one_way(random.Random(0), "given", [("d1", "", "p1", "a")], "j", True), convention="llmbar")
     other = judge_one_way(random.Random(0), "both", [("d2", "", "p1", "a")], "j", True)
-    results = figures([replace(one, convention="llmbar"), other])
-    assert {f.measure for f in results if f.measure.startswith("published")} == {"published_accuracy"}
+    for results in (check([one]), figures([one, other])):
+        assert {f.measure for f in results if f.measure.startswith("published")} == {"published_accuracy"}
 
 
 # Holm.
@@ -466,29 +461,27 @@ def make_row(name: str, sides: Sequence[Any], judgments: Sequence[Judgment], lab
 A, B, TIE, NONE = verdict("a"), verdict("b"), verdict("tie"), verdict(None)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "n", "alone", "value"),
-    [
-        (("ab", [A, A]), ("ab", [A, B]), 2, 0, 0.5),
-        (("ab", [A, A]), ("a", [B]), 1, 1, 1.0),
-        (("b", [A]), ("a", [B]), 0, 2, None),
-        (("ab", [A, NONE]), ("ab", [B, B]), 1, 1, 1.0),
-        (("ab", [A, B]), ("", [A]), 2, 0, -0.5),
-        (("ab", [A, NONE]), ("", [B]), 1, 0, 1.0),
-        (("ab", [A, B]), ("", [NONE]), 0, 2, None),
-        (("", [A]), ("", [B]), 1, 0, 1.0),
-        (("a", [A]), ("", [B]), 1, 0, 1.0),
-        # Rotations have other orders, so each verdict is compared with each.
-        (("", [A, A, B]), ("ab", [A, B]), 6, 0, 1 / 6),
-        (("", [A, NONE, A]), ("ab", [A, B]), 4, 0, 0.5),
-        (("", [A, A, B]), ("b", [B]), 3, 0, 2 / 3),
-        (("", [A, NONE, B]), ("ab", [NONE, A]), 2, 0, -0.5),
-        (("", [NONE, NONE, NONE]), ("ab", [A, B]), 0, 2, None),
-        (("", [A, A, B]), ("", [A]), 3, 0, -1 / 3),
-        (("", [A, B, B]), ("", [B, B, A]), 3, 0, 0.0),
-        (("", [A, B, NONE]), ("", [B, B, A]), 2, 1, 0.5),
-        (("", [A, NONE, NONE]), ("", [NONE, A, B]), 0, 3, None),
-    ],
+@each(
+    "first, second, n, alone, value",
+    (("ab", [A, A]), ("ab", [A, B]), 2, 0, 0.5),
+    (("ab", [A, A]), ("a", [B]), 1, 1, 1.0),
+    (("b", [A]), ("a", [B]), 0, 2, None),
+    (("ab", [A, NONE]), ("ab", [B, B]), 1, 1, 1.0),
+    (("ab", [A, B]), ("", [A]), 2, 0, -0.5),
+    (("ab", [A, NONE]), ("", [B]), 1, 0, 1.0),
+    (("ab", [A, B]), ("", [NONE]), 0, 2, None),
+    (("", [A]), ("", [B]), 1, 0, 1.0),
+    (("a", [A]), ("", [B]), 1, 0, 1.0),
+    # Rotations have other orders, so each verdict is compared with each.
+    (("", [A, A, B]), ("ab", [A, B]), 6, 0, 1 / 6),
+    (("", [A, NONE, A]), ("ab", [A, B]), 4, 0, 0.5),
+    (("", [A, A, B]), ("b", [B]), 3, 0, 2 / 3),
+    (("", [A, NONE, B]), ("ab", [NONE, A]), 2, 0, -0.5),
+    (("", [NONE, NONE, NONE]), ("ab", [A, B]), 0, 2, None),
+    (("", [A, A, B]), ("", [A]), 3, 0, -1 / 3),
+    (("", [A, B, B]), ("", [B, B, A]), 3, 0, 0.0),
+    (("", [A, B, NONE]), ("", [B, B, A]), 2, 1, 0.5),
+    (("", [A, NONE, NONE]), ("", [NONE, A, B]), 0, 3, None),
 )
 def test_verdicts_are_paired_by_order_and_missing_ones_with_each(
     first: tuple[str, list[Judgment]], second: tuple[str, list[Judgment]], n: int, alone: int, value: float | None
@@ -537,8 +530,7 @@ def test_valid_verdicts_differ_by_the_difference_in_accuracy(
 
 def test_unlabelled_rows_enter_no_difference_and_no_accuracy() -> None:
     row = make_row("c", "ab", [A, B], None)
-    judged = [JudgeRows("j", name, (), {"": (replace(row, protocol=name),)}) for name in ("one", "two")]
-    results = check(judged)
+    results = check([JudgeRows("j", name, (), {"": (replace(row, protocol=name),)}) for name in ("one", "two")])
     assert [(f.n, f.excluded) for f in results if f.against is not None] == [(0, 0)]
     assert {(f.n, f.excluded) for f in results if f.measure == "accuracy" and f.against is None} == {(0, 1)}
     kappas = [f for f in results if f.measure == "kappa"]
@@ -573,8 +565,7 @@ def test_unparsed_verdict_is_a_category_of_kappa() -> None:
     rows = [make_row("c1", "a", [A], "a"), make_row("c2", "a", [NONE], "a"), make_row("c3", "a", [B], "b")]
     results = {f.order: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.measure == "kappa"}
     # Observed 2/3; chance (1 * 2 + 1 * 1) / 9.
-    assert results.keys() == {"given"}
-    assert results["given"].value == pytest.approx((2 / 3 - 1 / 3) / (1 - 1 / 3))
+    assert (results.keys(), results["given"].value) == ({"given"}, pytest.approx((2 / 3 - 1 / 3) / (1 - 1 / 3)))
     assert (results["given"].n, results["given"].invalid) == (3, 1)
 
 
@@ -592,14 +583,11 @@ def exchange(row: Row) -> Row:
     )
 
 
-def test_control_that_swaps_a_and_b_changes_no_verdict() -> None:
+def test_order_of_a_pair_does_not_matter() -> None:
     row = make_row("c", "ab", [A, A])
     rows = (row, exchange(replace(row, attack="null")))
     (f,) = [f for f in figures([JudgeRows("j", "p", (), {"": rows})], ["null"]) if f.measure == "verdict_change_rate"]
     assert (f.k, f.n) == (0, 1)
-
-
-def test_pair_order_does_not_matter() -> None:
     first, second = make_row("c", "ab", [A, A], protocol="one"), make_row("c", "ab", [A, B], protocol="two")
     judged = [JudgeRows("j", "one", (), {"": (first,)}), JudgeRows("j", "two", (), {"": (exchange(second),)})]
     (f,) = [f for f in figures(judged) if f.against is not None]
@@ -640,7 +628,7 @@ def test_total_exists_for_several_data_sets_or_none() -> None:
             assert {(f.data, f.subset) for f in figures(judged) if f.judge == judge} == places
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
+@each("kind", *list(KINDS))
 def test_place_without_rows_has_empty_figures(kind: str) -> None:
     pair = ("", "p1", "a")
     one = judge_one_way(random.Random(1), kind, [("d1", *pair), ("d1", *pair)], "j", True)

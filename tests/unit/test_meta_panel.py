@@ -10,6 +10,7 @@ import pytest
 from builders import verdict
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.records import Row, Side
 from distract.stats import agreement
@@ -87,8 +88,7 @@ def test_panel_matches_a_naive_count(accuracy_table: Accuracies, base: str | Non
         column = {judge: by[one.protocol] for judge, by in accuracy_table.items()}
         ranks = [rank(by[one.protocol], [by[p] for p in common]) for by in accuracy_table.values()]
         assert one.mean_accuracy == pytest.approx(sum(column.values()) / len(column))
-        assert one.mean_rank == pytest.approx(sum(ranks) / len(ranks))
-        assert one.judges == len(accuracy_table)
+        assert (one.mean_rank, one.judges) == (pytest.approx(sum(ranks) / len(ranks)), len(accuracy_table))
         assert (one.best_accuracy, one.best_judge) == (
             max(column.values()),
             min(j for j in column if column[j] == max(column.values())),
@@ -148,7 +148,7 @@ def check_gain(standing: JudgeStanding, figures: Sequence[Agreement], base: str 
     assert (standing.gain, standing.low, standing.high, standing.p_adjusted, standing.compared) == gains[best]
 
 
-@pytest.mark.parametrize("turned", [False, True])
+@each("turned", False, True)
 def test_gain_has_sign_and_interval_in_either_protocol_order(turned: bool) -> None:
     table = {"j1": {"base": 0.5, "cot": 0.75}, "j2": {"base": 0.5, "cot": 0.5}}
     f = Agreement("accuracy", "cot", None, "none", judge="j1", data="d", value=0.25, low=0.125, high=0.5)
@@ -179,18 +179,16 @@ def test_without_a_base_there_are_no_gains() -> None:
     assert [one.judge for one in got.judges] == ["j1", "j2"], "by the mean over protocols"
 
 
-@pytest.mark.parametrize(
-    ("protocols", "expected", "base"),
-    [
-        (["cot", "base"], None, "base"),
-        (["CoT", "Vanilla"], None, "Vanilla"),
-        (["base_pairwise.pairwise_vanilla"], None, "base_pairwise.pairwise_vanilla"),
-        (["Vanilla", "base"], None, "base"),
-        (["cot", "base"], "cot", "cot"),
-        (["cot", "base"], "prepair", None),
-        (["cot"], None, None),
-        ([], None, None),
-    ],
+@each(
+    "protocols, expected, base",
+    (["cot", "base"], None, "base"),
+    (["CoT", "Vanilla"], None, "Vanilla"),
+    (["base_pairwise.pairwise_vanilla"], None, "base_pairwise.pairwise_vanilla"),
+    (["Vanilla", "base"], None, "base"),
+    (["cot", "base"], "cot", "cot"),
+    (["cot", "base"], "prepair", None),
+    (["cot"], None, None),
+    ([], None, None),
 )
 def test_base_is_the_requested_or_a_known_one(protocols: list[str], expected: str | None, base: str | None) -> None:
     assert find_base(protocols, expected) == base
@@ -209,30 +207,24 @@ def test_only_common_comparisons_are_ranked() -> None:
     assert {one.judge: one.accuracy for one in got.judges} == {"j1": 0.5, "j2": 0.25, "j3": None}
 
 
-@pytest.mark.parametrize(
-    ("accuracy_table", "standings"),
-    [
-        # A protocol of only one judge enters no mean.
-        (
-            {"j1": {"base": 0.5, "cot": 0.75, "zz": 0.0}, "j2": {"base": 0.25, "cot": 0.5}},
-            [("j1", "strong", 0.5, 0.625), ("j2", "weak", 0.25, 0.375)],
-        ),
-        # With the base, its accuracy orders the judges, whatever their means.
-        (
-            {"j1": {"base": 0.5, "cot": 0.0}, "j2": {"base": 0.25, "cot": 1.0}},
-            [("j1", "strong", 0.5, 0.25), ("j2", "weak", 0.25, 0.625)],
-        ),
-        # One judge lacks the base, so the means order all judges.
-        (
-            {"j1": {"base": 1.0, "cot": 0.25}, "j2": {"base": 0.0, "cot": 0.5}, "j3": {"cot": 0.75}},
-            [("j3", "strong", None, 0.75), ("j2", None, 0.0, 0.5), ("j1", "weak", 1.0, 0.25)],
-        ),
-        # Without a common protocol, each mean covers the judge's own protocols.
-        (
-            {"j1": {"base": 1.0, "zz": 0.0}, "j2": {"cot": 0.75}},
-            [("j2", "strong", None, 0.75), ("j1", "weak", 1.0, 0.5)],
-        ),
-    ],
+@each(
+    "accuracy_table, standings",  # A protocol of only one judge enters no mean.
+    (
+        {"j1": {"base": 0.5, "cot": 0.75, "zz": 0.0}, "j2": {"base": 0.25, "cot": 0.5}},
+        [("j1", "strong", 0.5, 0.625), ("j2", "weak", 0.25, 0.375)],
+    ),
+    # With the base, its accuracy orders the judges, whatever their means.
+    (
+        {"j1": {"base": 0.5, "cot": 0.0}, "j2": {"base": 0.25, "cot": 1.0}},
+        [("j1", "strong", 0.5, 0.25), ("j2", "weak", 0.25, 0.625)],
+    ),
+    # One judge lacks the base, so the means order all judges.
+    (
+        {"j1": {"base": 1.0, "cot": 0.25}, "j2": {"base": 0.0, "cot": 0.5}, "j3": {"cot": 0.75}},
+        [("j3", "strong", None, 0.75), ("j2", None, 0.0, 0.5), ("j1", "weak", 1.0, 0.25)],
+    ),
+    # Without a common protocol, each mean covers the judge's own protocols.
+    ({"j1": {"base": 1.0, "zz": 0.0}, "j2": {"cot": 0.75}}, [("j2", "strong", None, 0.75), ("j1", "weak", 1.0, 0.5)]),
 )
 def test_strength_is_measured_on_common_comparisons(
     accuracy_table: Accuracies, standings: list[tuple[object, ...]]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import scored, verdict
-from command_result import CommandResult, fits
+from command_result import Run, check_refusal, fits
 from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa
@@ -29,7 +29,6 @@ from distract.studies.meta.panel import measure_judges
 from distract.studies.meta.published_judges import from_published
 from distract.studies.meta.view import report_parts
 
-Run = Callable[..., CommandResult]
 RATES = ("accuracy", "true_positive_rate", "true_negative_rate", "precision")
 
 MARK = 4
@@ -258,9 +257,10 @@ def test_wrong_request_is_refused_in_one_line(labelled: Run, options: tuple[Any,
 
 
 def test_mark_needs_responses_that_are_judged_alone(run: Run) -> None:
-    ran = run("meta", "--judge", "planted:fair", "--pass-mark", "3")
-    assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert "--pass-mark: the data hold no response that people passed or failed" in ran.err
+    check_refusal(
+        run("meta", "--judge", "planted:fair", "--pass-mark", "3"),
+        "--pass-mark: the data hold no response that people passed or failed",
+    )
 
 
 def test_default_protocols_that_compare_are_left_out(labelled: Run) -> None:
@@ -273,8 +273,7 @@ def test_default_protocols_that_compare_are_left_out(labelled: Run) -> None:
 def test_one_class_of_labels_leaves_the_other_rate_out_and_says_why(labelled: Run) -> None:
     lines = Path("labels.csv").read_text(encoding="utf-8").replace(",fail", ",pass")
     Path("labels.csv").write_text(lines, encoding="utf-8")
-    ran = labelled(*META, "--judge", "python:j.py:judge", "--json")
-    rate = ran.figure("true_negative_rate")
+    rate = labelled(*META, "--judge", "python:j.py:judge", "--json").figure("true_negative_rate")
     assert (rate["n"], rate["k"], rate["value"], rate["excluded"]) == (0, 0, None, 18)
     text = labelled(*META, "--judge", "python:j.py:judge").words
     assert "is not measured on responses that people fail (no eligible case: passed by people (18))" in text
@@ -297,8 +296,7 @@ def test_pairs_and_single_responses_are_shown_apart(labelled: Run) -> None:
     assert ran.figure("accuracy", design="people", protocol="function")["n"] == 1
     assert ran.figure("accuracy", design="pass", protocol="function")["n"] == 17
     # The judges share the pair and 17 responses; one has no verdict on the unreadable one.
-    assert ran.document["panel"]["comparisons"] == 1
-    assert ran.document["pass_panel"]["comparisons"] == 18
+    assert (ran.document["panel"]["comparisons"], ran.document["pass_panel"]["comparisons"]) == (1, 18)
     assert all(PASS_MARK not in (one["protocol"], one["judge"]) for one in ran.results)
     text = labelled(*options)
     assert text.out.index("\nPairs\n") < text.out.index("\nPass or fail\n")
@@ -310,14 +308,8 @@ def test_pass_mark_is_no_author_elsewhere(labelled: Run) -> None:
     board = labelled("leaderboard", "--matches", "r")
     assert (board.code, board.err.count("\n")) == (2, 1)
     assert "holds no comparison of two authors" in board.err
-    for command in (
-        ("card", "r"),
-        ("report", "r"),
-        ("report", "r", "--csv", "t.csv"),
-        ("report", "r", "--json"),
-        ("flips", "r"),
-    ):
-        assert labelled(*command).code == 0, command
+    for command in ("card r", "report r", "report r --csv t.csv", "report r --json", "flips r"):
+        assert labelled(*command.split()).code == 0, command
     with Path("t.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert Counter(row["before"] for row in rows) == {"response": 8, "rival": 9, "": 1}

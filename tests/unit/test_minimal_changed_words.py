@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from builders import small
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.printable import line
 from distract.core.records import Edit
@@ -15,17 +15,15 @@ from distract.studies.attack.minimal.changed_words import FlipWord, count_words,
 from distract.studies.attack.minimal.edits import find_edits
 
 
-@pytest.mark.parametrize(
-    ("original", "rewrite", "expected"),
-    [
-        ("It is so.", "It is so.", ()),
-        ("It might be so.", "It is so.", ('"might be" → "is"',)),
-        ("It is so.", "It is definitely so.", ('+ "definitely"',)),
-        ("Maybe it is so.", "it is so.", ('− "Maybe"',)),
-        ("It is so.", "It was so!", ('"is" → "was"', '"." → "!"')),
-        ("It  is", "It is", ("white space",)),
-        ("It is [bold]so", "It is \x1b[1mso", ('"bold]so" → "1mso"', '+ "\\x1b"')),
-    ],
+@each(
+    "original, rewrite, expected",
+    ("It is so.", "It is so.", ()),
+    ("It might be so.", "It is so.", ('"might be" → "is"',)),
+    ("It is so.", "It is definitely so.", ('+ "definitely"',)),
+    ("Maybe it is so.", "it is so.", ('− "Maybe"',)),
+    ("It is so.", "It was so!", ('"is" → "was"', '"." → "!"')),
+    ("It  is", "It is", ("white space",)),
+    ("It is [bold]so", "It is \x1b[1mso", ('"bold]so" → "1mso"', '+ "\\x1b"')),
 )
 def test_changes_are_described(original: str, rewrite: str, expected: tuple[str, ...]) -> None:
     assert sorted(describe_edits(find_edits([original], [rewrite]))) == sorted(expected)

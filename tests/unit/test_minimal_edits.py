@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.records import Edit, apply_edits
 from distract.studies.attack.minimal.alignment import match_words, settle_edges
@@ -44,40 +45,38 @@ def changes(original: str, rewrite: str) -> list[list[tuple[str, str]]]:
     return [[(edit.old, edit.new) for edit in phrase] for phrase in group_edits(find_edits([original], [rewrite]))]
 
 
-@pytest.mark.parametrize(
-    ("original", "rewrite", "expected"),
-    [
-        ("It is so.", "It is so.", []),
-        ("", "", []),
-        # Equal numbers of words are replaced, and the punctuation stays.
-        ("It might be, so.", "It would be, so.", [[("might", "would")]]),
-        ("It may be so.", "It will become so.", [[("may", "will"), (" be", " become")]]),
-        # Otherwise old words are removed and new ones added, each with the white space on one side.
-        ("It might be so.", "It is so.", [[(" might", ""), (" be", ""), ("", " is")]]),
-        ("Perhaps we think it.", "Now think it.", [[("", "Now "), ("Perhaps ", ""), ("we ", "")]]),
-        ("it is so", "it is so, now and then", [[("", ","), ("", " now"), ("", " and"), ("", " then")]]),
-        # Punctuation belongs to its word.
-        ("it is so", "Definitely, it is so", [[("", "Definitely, ")]]),
-        ("Certainly, it is so", "it is so", [[("Certainly, ", "")]]),
-        ("so it is (or was) now", "so it is now", [[(" (or", ""), (" was)", "")]]),
-        # Sentences and lines are added whole.
-        ("It rains.", "It rains. So be it.", [[("", " So"), ("", " be"), ("", " it.")]]),
-        ("The sun sets.", "The point. The sun sets.", [[("", "The "), ("", "point. ")]]),
-        ("a\nb\nd", "a\nb\nc\nb\nd", [[("", "\nc"), ("", "\nb")]]),
-        ("Say\nwhat it is\nnow", "Say\nthat\nnow", [[("\nwhat", ""), (" it", ""), (" is", ""), ("", "\nthat")]]),
-        ("Say:\nwhat it is", "Say:\nthat is", [[("", "that "), ("what ", ""), ("it ", "")]]),
-        ("one, the cat sat", "one, the dog ran, the cat sat", [[("", " the"), ("", " dog"), ("", " ran,")]]),
-        ("x. y", "x. z. z", [[(" y", ""), ("", " z."), ("", " z")]]),
-        # Markup, white space.
-        ("very good", "**very** good", [[("", "**")], [("", "**")]]),
-        ("a  b\n", "a b", [[("  ", " ")], [("\n", "")]]),
-        ("", "Hello you", [[("", "Hello"), ("", " you")]]),
-        ("gone now", "", [[("gone", ""), (" now", "")]]),
-        # Scripts without spaces, and letters of several signs.
-        ("这是好的。", "这是很好的！", [[("", "很")], [("。", "！")]]),
-        ("हिन्दी भाषा", "हिन्दी की भाषा", [[("", " की")]]),
-        ("don’t well-known 3.14", "do well-known 3.15", [[("don’t", "do")], [("3.14", "3.15")]]),
-    ],
+@each(
+    "original, rewrite, expected",
+    ("It is so.", "It is so.", []),
+    ("", "", []),
+    # Equal numbers of words are replaced, and the punctuation stays.
+    ("It might be, so.", "It would be, so.", [[("might", "would")]]),
+    ("It may be so.", "It will become so.", [[("may", "will"), (" be", " become")]]),
+    # Otherwise old words are removed and new ones added, each with the white space on one side.
+    ("It might be so.", "It is so.", [[(" might", ""), (" be", ""), ("", " is")]]),
+    ("Perhaps we think it.", "Now think it.", [[("", "Now "), ("Perhaps ", ""), ("we ", "")]]),
+    ("it is so", "it is so, now and then", [[("", ","), ("", " now"), ("", " and"), ("", " then")]]),
+    # Punctuation belongs to its word.
+    ("it is so", "Definitely, it is so", [[("", "Definitely, ")]]),
+    ("Certainly, it is so", "it is so", [[("Certainly, ", "")]]),
+    ("so it is (or was) now", "so it is now", [[(" (or", ""), (" was)", "")]]),
+    # Sentences and lines are added whole.
+    ("It rains.", "It rains. So be it.", [[("", " So"), ("", " be"), ("", " it.")]]),
+    ("The sun sets.", "The point. The sun sets.", [[("", "The "), ("", "point. ")]]),
+    ("a\nb\nd", "a\nb\nc\nb\nd", [[("", "\nc"), ("", "\nb")]]),
+    ("Say\nwhat it is\nnow", "Say\nthat\nnow", [[("\nwhat", ""), (" it", ""), (" is", ""), ("", "\nthat")]]),
+    ("Say:\nwhat it is", "Say:\nthat is", [[("", "that "), ("what ", ""), ("it ", "")]]),
+    ("one, the cat sat", "one, the dog ran, the cat sat", [[("", " the"), ("", " dog"), ("", " ran,")]]),
+    ("x. y", "x. z. z", [[(" y", ""), ("", " z."), ("", " z")]]),
+    # Markup, white space.
+    ("very good", "**very** good", [[("", "**")], [("", "**")]]),
+    ("a  b\n", "a b", [[("  ", " ")], [("\n", "")]]),
+    ("", "Hello you", [[("", "Hello"), ("", " you")]]),
+    ("gone now", "", [[("gone", ""), (" now", "")]]),
+    # Scripts without spaces, and letters of several signs.
+    ("这是好的。", "这是很好的！", [[("", "很")], [("。", "！")]]),
+    ("हिन्दी भाषा", "हिन्दी की भाषा", [[("", " की")]]),
+    ("don’t well-known 3.14", "do well-known 3.15", [[("don’t", "do")], [("3.14", "3.15")]]),
 )
 def test_edit_covers_a_word(original: str, rewrite: str, expected: list[list[tuple[str, str]]]) -> None:
     assert changes(original, rewrite) == expected
@@ -169,9 +168,6 @@ def test_settling_keeps_matches_and_merges_no_changes(old: list[str], new: list[
     assert counts[0] == counts[1]
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("x " * 3000, "x y " * 2500), ("x y " * 1500, "x z " * 1500), ("z " + "x " * 3000, "x " * 6000)],
-)
+@each("old, new", ("x " * 3000, "x y " * 2500), ("x y " * 1500, "x z " * 1500), ("z " + "x " * 3000, "x " * 6000))
 def test_repeated_words_are_handled(old: str, new: str) -> None:
     assert apply_edits([old], find_edits([old], [new])) == (new,)

@@ -89,9 +89,9 @@ def test_jointly_necessary_elements_are_identified_exactly(groups: list[list[int
     assert len(questions) <= 3 * len(things)
 
 
-@each("n", [1, 2, 50, 200, 800])
-@each("k", [1, 2, 5, 10])
-@each("width", [1, 8])
+@each("n", 1, 2, 50, 200, 800)
+@each("k", 1, 2, 5, 10)
+@each("width", 1, 8)
 def test_number_of_questions_grows_as_k_log_n(n: int, k: int, width: int) -> None:
     groups = [range(start, min(n, start + width)) for start in range(0, n, width)]
     k = min(k, n)
@@ -102,8 +102,8 @@ def test_number_of_questions_grows_as_k_log_n(n: int, k: int, width: int) -> Non
         assert len(questions) <= 2 * k * math.log2(n / k) + 4 * k + 2
 
 
-@each("n", [10, 200])
-@each("share", [0.05, 0.5, 0.95, 1.0])
+@each("n", 10, 200)
+@each("share", 0.05, 0.5, 0.95, 1.0)
 def test_additive_effects_take_few_questions(n: int, share: float) -> None:
     rng = random.Random(n)
     weights = [rng.randint(-3, 12) for _ in range(n)]
@@ -159,7 +159,7 @@ def test_single_element_needs_no_question() -> None:
     assert run_search([[], [5]], lambda subset: False) == (SearchResult(frozenset({5}), minimal=True), [])
 
 
-@pytest.mark.parametrize("groups", [[], [[]]])
+@each("groups", [], [[]])
 def test_search_needs_a_difference_between_all_and_nothing(groups: list[list[int]]) -> None:
     with pytest.raises(ValueError, match="nothing to search"):
         run_search(groups, lambda subset: True)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from builders import case as make_case
 from builders import drive
+from loops import each
 
 from distract.core.plugin import Comparison, Protocol
 from distract.core.records import Case, CaseResult, MinimalFlip, Reply, Request, Response, Rewrite, Row, apply_edits
@@ -66,7 +67,7 @@ def find(
     return drive(plan, judge)
 
 
-@pytest.mark.parametrize("first", [False, True])
+@each("first", False, True)
 def test_only_the_necessary_words_remain(first: bool) -> None:
     result, rounds = find(make_word_judge("definitely", "know"), first=first)
     assert isinstance(result, MinimalFlip)
@@ -74,8 +75,7 @@ def test_only_the_necessary_words_remain(first: bool) -> None:
     assert [(edit.old, edit.new) for edit in result.edits] == [("", " definitely"), ("think", "know")]
     assert (result.before, result.after) == ((0.0, 1.0), (1.0, 0.0))
     assert (result.case, result.protocol, result.rule, result.attack) == (CASE, "pairwise", None, "f")
-    assert (result.rewritten, result.severity, result.other) == ("y", None, "x")
-    assert result.original == LOSER.turns
+    assert (result.rewritten, result.severity, result.other, result.original) == ("y", None, "x", LOSER.turns)
     assert result.of == len(find_edits(LOSER.turns, REWRITE.turns))
     assert result.minimal
     # Both orders of each text; the original and the whole rewrite come first, in one round.
@@ -120,20 +120,14 @@ def test_search_stops_at_its_limit() -> None:
     assert all(word in result.turns[0] for word in ("definitely", "know"))
 
 
-@pytest.mark.parametrize(
-    ("judge", "rewrite", "why"),
-    [
-        (make_word_judge("think"), REWRITE, "verdict on the original: the rewritten response wins"),
-        (make_word_judge("nothing"), REWRITE, "verdict on the whole rewrite: the rewritten response loses"),
-        (make_word_judge("know", fails="know"), REWRITE, "verdict on the whole rewrite: no valid verdict"),
-        (lambda _: Reply(probabilities=(0.5, 0.5), mass=1.0), REWRITE, "verdict on the original: no valid verdict"),
-        (
-            make_word_judge("know"),
-            replace(LOSER, attack="f"),
-            "verdict on the whole rewrite: the rewritten response loses",
-        ),
-        (make_word_judge("know"), replace(REWRITE, turns=("a", "b")), "the rewrite has another number of turns"),
-    ],
+@each(
+    "judge, rewrite, why",
+    (make_word_judge("think"), REWRITE, "verdict on the original: the rewritten response wins"),
+    (make_word_judge("nothing"), REWRITE, "verdict on the whole rewrite: the rewritten response loses"),
+    (make_word_judge("know", fails="know"), REWRITE, "verdict on the whole rewrite: no valid verdict"),
+    (lambda _: Reply(probabilities=(0.5, 0.5), mass=1.0), REWRITE, "verdict on the original: no valid verdict"),
+    (make_word_judge("know"), replace(LOSER, attack="f"), "verdict on the whole rewrite: the rewritten response loses"),
+    (make_word_judge("know"), replace(REWRITE, turns=("a", "b")), "the rewrite has another number of turns"),
 )
 def test_non_flip_has_a_reason(judge: Judging, rewrite: Response, why: str) -> None:
     result, _ = find(judge, rewrite)
@@ -216,7 +210,7 @@ def test_smallest_flip_of_a_planted_judge_is_minimal(
             assert len(BOOSTERS.findall(one.turns[0])) > len(BOOSTERS.findall(one.original[0]))
 
 
-@pytest.mark.parametrize("protocol_name", ["pairwise", "absolute", "prepair", "multi-role-round1"])
+@each("protocol_name", "pairwise", "absolute", "prepair", "multi-role-round1")
 def test_original_and_whole_rewrite_use_the_requests_of_the_run(protocol_name: str) -> None:
     cases, rows, rewrites, known = run_study("longer", "prolixity", (protocol_name,))
     flip = clearest_flips(rows, rewrites, {protocol_name: get_protocol(protocol_name).rules}, ["prolixity"], 1)[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
+from loops import each
 
 from distract.core.attack import Attack
 from distract.core.records import Constraint
@@ -12,7 +13,7 @@ from distract.core.registry import get_attack
 from distract.rewriting.fidelity import inspect
 
 ATTACKS = [get_attack(name) for name in ("assertiveness", "prolixity", "sycophancy")]
-by_attack = pytest.mark.parametrize("attack", ATTACKS, ids=[attack.name for attack in ATTACKS])
+by_attack = each("attack", *ATTACKS)
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ REFUSALS = (
 
 @by_attack
 @by_sample
-@pytest.mark.parametrize("refusal", REFUSALS)
+@each("refusal", *REFUSALS)
 def test_refusal_is_detected(sample: Sample, attack: Attack, refusal: str) -> None:
     assert "refusal" in slugs(sample, refusal, attack)
     assert "refusal" in slugs(sample, f"{refusal} Here is the answer.\n\n{rewritten(sample, attack)}", attack)
@@ -328,7 +329,7 @@ ENDS = (
 )
 
 
-@pytest.mark.parametrize(("original", "rewrite"), ENDS)
+@each("original, rewrite", *ENDS)
 def test_complete_text_is_accepted(original: str, rewrite: str) -> None:
     assert "truncated" not in slugs(Sample("", "How?", original, "", ("", "")), rewrite, None)
 
@@ -368,7 +369,7 @@ TRANSLATED = (
 
 
 @by_attack
-@pytest.mark.parametrize(("one", "other"), TRANSLATED)
+@each("one, other", *TRANSLATED)
 def test_other_language_is_detected_both_ways(one: str, other: str, attack: Attack) -> None:
     for original, rewrite in ((one, other), (other, one), (f"{one}\n\n{one}", f"{other}\n\n{other}")):
         assert "language changed" in slugs(Sample("", "When is it?", original, "", ("", "")), rewrite, attack)
@@ -387,7 +388,7 @@ SAME_LANGUAGE = (
 
 
 @by_attack
-@pytest.mark.parametrize(("original", "rewrite"), SAME_LANGUAGE)
+@each("original, rewrite", *SAME_LANGUAGE)
 def test_mixed_text_is_no_other_language(original: str, rewrite: str, attack: Attack) -> None:
     assert "language changed" not in slugs(Sample("", "What?", original, "", ("", "")), rewrite, attack)
 
@@ -413,7 +414,7 @@ FIGURES = (
 
 
 @by_attack
-@pytest.mark.parametrize(("original", "rewrite", "kind"), FIGURES)
+@each("original, rewrite, kind", *FIGURES)
 def test_figures_are_read_in_every_notation(original: str, rewrite: str, kind: str, attack: Attack) -> None:
     for before, after in (("", ""), ("Let me tell you about it. ", " That is perhaps all there is to say.")):
         sample = Sample("", "What?", before + original + after, "", ("", ""))
@@ -444,7 +445,7 @@ REFRAINS = (
 )
 
 
-@pytest.mark.parametrize(("original", "rewrite"), REFRAINS)
+@each("original, rewrite", *REFRAINS)
 def test_refrain_and_courtesy_are_not_endless(original: str, rewrite: str) -> None:
     reasons = slugs(Sample("", "Sing?", original, "", ("", "")), rewrite, None)
     assert not reasons & {"repetition", "length"}
@@ -485,6 +486,6 @@ OWN = (
 )
 
 
-@pytest.mark.parametrize(("original", "rewrite", "slug"), OWN)
+@each("original, rewrite, slug", *OWN)
 def test_turns_in_the_original_may_stay(original: str, rewrite: str, slug: str) -> None:
     assert slug not in slugs(Sample("", "What?", original, "", ("", "")), rewrite, None)

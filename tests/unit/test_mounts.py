@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from loops import each
 
 from distract.core import mounts
 from distract.core.errors import UsageError
@@ -32,21 +33,19 @@ def _listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "mountinfo")
 
 
-@pytest.mark.parametrize(
-    ("place", "kind", "is_network"),
-    [
-        ("/store.sqlite", "ext4", False),
-        ("/home/me/.distract/replies.sqlite", "nfs4", True),
-        ("/homeless/replies.sqlite", "ext4", False),
-        ("/home/scratch/replies.sqlite", "xfs", False),
-        ("/mnt/my data/replies.sqlite", "fuse.sshfs", True),
-        ("/mnt/my/replies.sqlite", "ext4", False),
-        ("/twice/replies.sqlite", "tmpfs", False),
-        ("/covered/replies.sqlite", "cifs", True),
-        ("/shared9p/replies.sqlite", "9p", False),
-        ("/virtio/replies.sqlite", "virtiofs", False),
-        ("/café/replies.sqlite", "ceph", True),
-    ],
+@each(
+    "place, kind, is_network",
+    ("/store.sqlite", "ext4", False),
+    ("/home/me/.distract/replies.sqlite", "nfs4", True),
+    ("/homeless/replies.sqlite", "ext4", False),
+    ("/home/scratch/replies.sqlite", "xfs", False),
+    ("/mnt/my data/replies.sqlite", "fuse.sshfs", True),
+    ("/mnt/my/replies.sqlite", "ext4", False),
+    ("/twice/replies.sqlite", "tmpfs", False),
+    ("/covered/replies.sqlite", "cifs", True),
+    ("/shared9p/replies.sqlite", "9p", False),
+    ("/virtio/replies.sqlite", "virtiofs", False),
+    ("/café/replies.sqlite", "ceph", True),
 )
 def test_longest_mount_decides(place: str, kind: str, is_network: bool) -> None:
     assert mounts.find_type(Path(place)) == kind
@@ -63,7 +62,7 @@ def test_real_list_names_the_type_of_this_folder(monkeypatch: pytest.MonkeyPatch
     assert (mounts.find_type(tmp_path) is None) == (not mounts.MOUNTS.exists())
 
 
-@pytest.mark.parametrize("place", ["net/s.sqlite", "net/new/s.sqlite", "link/s.sqlite", "link.sqlite"])
+@each("place", "net/s.sqlite", "net/new/s.sqlite", "link/s.sqlite", "link.sqlite")
 def test_store_on_a_network_is_refused_with_the_reason(place: str, tmp_path: Path) -> None:
     mount = tmp_path.resolve() / "net"
     mount.mkdir()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import UnknownName, UsageError
 from distract.models import hardware, names
@@ -34,40 +35,38 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "expected"),
-    [
-        ("smollm2-135m", {}, Target("transformers", "smollm2-135m")),
-        ("smollm2-135m", {"engine": "vllm"}, Target("vllm", "smollm2-135m")),
-        ("planted:longer=0.5", {}, Target("planted", "longer=0.5")),
-        ("transformers:a/b", {}, Target("transformers", "a/b")),
-        ("transformers:a/b@v1", {}, Target("transformers", "a/b", "v1")),
-        ("vllm:a/b@v1", {"revision": "v2"}, Target("vllm", "a/b", "v2")),
-        ("a/b", {}, Target("transformers", "a/b", reason=ON_CPU)),
-        ("a/b", {"engine": "vllm"}, Target("vllm", "a/b")),
-        ("llama-3.3-70b", {}, Target("transformers", LLAMA.model, entry=LLAMA, reason=ON_CPU)),
-        ("Llama-70B", {"engine": "vllm"}, Target("vllm", LLAMA.model, entry=LLAMA)),
-        ("vllm:meta-llama/Llama-3.3-70B-Instruct", {}, Target("vllm", LLAMA.model, entry=LLAMA)),
-        ("openai:m", {}, Target("openai", "m", server=OPENAI, keys=("OPENAI_API_KEY",))),
-        (
-            "openai:a/b:c#d",
-            {"base_url": "http://h:1/v1/"},
-            Target("openai", "a/b:c#d", server="http://h:1/v1", keys=("DISTRACT_API_KEY", "OPENAI_API_KEY")),
-        ),
-        ("http://h:1/v1#m", {}, Target("openai", "m", server="http://h:1/v1", keys=("DISTRACT_API_KEY",))),
-        ("https://h/v1/#org/m", {}, Target("openai", "org/m", server="https://h/v1", keys=("DISTRACT_API_KEY",))),
-        (
-            "m",
-            {"base_url": "http://h/v1"},
-            Target("openai", "m", server="http://h/v1", keys=("DISTRACT_API_KEY", "OPENAI_API_KEY")),
-        ),
-        ("gpt-4o", {}, Target("openai", GPT.model, server=OPENAI, keys=("OPENAI_API_KEY",), entry=GPT)),
-        (
-            "claude",
-            {},
-            Target("openai", "claude-3", server=CLAUDE.base_url[:-1], keys=("ANTHROPIC_API_KEY",), entry=CLAUDE),
-        ),
-    ],
+@each(
+    "name, options, expected",
+    ("smollm2-135m", {}, Target("transformers", "smollm2-135m")),
+    ("smollm2-135m", {"engine": "vllm"}, Target("vllm", "smollm2-135m")),
+    ("planted:longer=0.5", {}, Target("planted", "longer=0.5")),
+    ("transformers:a/b", {}, Target("transformers", "a/b")),
+    ("transformers:a/b@v1", {}, Target("transformers", "a/b", "v1")),
+    ("vllm:a/b@v1", {"revision": "v2"}, Target("vllm", "a/b", "v2")),
+    ("a/b", {}, Target("transformers", "a/b", reason=ON_CPU)),
+    ("a/b", {"engine": "vllm"}, Target("vllm", "a/b")),
+    ("llama-3.3-70b", {}, Target("transformers", LLAMA.model, entry=LLAMA, reason=ON_CPU)),
+    ("Llama-70B", {"engine": "vllm"}, Target("vllm", LLAMA.model, entry=LLAMA)),
+    ("vllm:meta-llama/Llama-3.3-70B-Instruct", {}, Target("vllm", LLAMA.model, entry=LLAMA)),
+    ("openai:m", {}, Target("openai", "m", server=OPENAI, keys=("OPENAI_API_KEY",))),
+    (
+        "openai:a/b:c#d",
+        {"base_url": "http://h:1/v1/"},
+        Target("openai", "a/b:c#d", server="http://h:1/v1", keys=("DISTRACT_API_KEY", "OPENAI_API_KEY")),
+    ),
+    ("http://h:1/v1#m", {}, Target("openai", "m", server="http://h:1/v1", keys=("DISTRACT_API_KEY",))),
+    ("https://h/v1/#org/m", {}, Target("openai", "org/m", server="https://h/v1", keys=("DISTRACT_API_KEY",))),
+    (
+        "m",
+        {"base_url": "http://h/v1"},
+        Target("openai", "m", server="http://h/v1", keys=("DISTRACT_API_KEY", "OPENAI_API_KEY")),
+    ),
+    ("gpt-4o", {}, Target("openai", GPT.model, server=OPENAI, keys=("OPENAI_API_KEY",), entry=GPT)),
+    (
+        "claude",
+        {},
+        Target("openai", "claude-3", server=CLAUDE.base_url[:-1], keys=("ANTHROPIC_API_KEY",), entry=CLAUDE),
+    ),
 )
 def test_name_resolves_to_one_target(name: str, options: dict[str, str], expected: Target) -> None:
     target = resolve(name, Options(**options), KNOWN)  # type: ignore[arg-type]
@@ -80,13 +79,11 @@ def test_openai_address_may_come_from_the_environment(monkeypatch: pytest.Monkey
     assert resolve("openai:m", Options(), {}).server == "http://127.0.0.1:9/v1"
 
 
-@pytest.mark.parametrize(
-    ("gpus", "vllm", "engine", "reason"),
-    [
-        ((), True, "transformers", "no GPU here"),
-        ((Gpu("H200", 1, 1),), True, "vllm", "vLLM, since it is installed and there is a GPU (H200)"),
-        ((Gpu("H200", 1, 1),), False, "transformers", 'on the GPU (H200); for vLLM, pip install ".[vllm]"'),
-    ],
+@each(
+    "gpus, vllm, engine, reason",
+    ((), True, "transformers", "no GPU here"),
+    ((Gpu("H200", 1, 1),), True, "vllm", "vLLM, since it is installed and there is a GPU (H200)"),
+    ((Gpu("H200", 1, 1),), False, "transformers", 'on the GPU (H200); for vLLM, pip install ".[vllm]"'),
 )
 def test_engine_choice_fits_the_machine(
     gpus: tuple[Gpu, ...], vllm: bool, engine: str, reason: str, monkeypatch: pytest.MonkeyPatch

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loops import each
 
 from distract.core.backend import Backend
 from distract.core.errors import UnknownName, UsageError
@@ -68,40 +69,34 @@ def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path)
     assert (local.model, local.revision) == (str(folder), None)
 
 
-@pytest.mark.parametrize(
-    ("judge", "options", "message"),
-    [
-        (
-            "planted:fair",
-            Options(dtype="float32"),
-            "--dtype is for models on Ray workers or a reward model or transformers or vLLM; planted:fair is",
-        ),
-        ("planted:fair", Options(revision="abc"), "loads no model"),
-        (EMBEDDED, Options(revision="abc"), "one fixed file without code"),
-        (EMBEDDED, Options(settings={"trust_remote_code": True}), "one fixed file without code"),
-        (
-            EMBEDDED,
-            Options(concurrency=4),
-            "--concurrency is for models on ",
-        ),
-        (EMBEDDED, Options(base_url="http://h/v1"), "--base-url is for models on an OpenAI-compatible server"),
-        (
-            EMBEDDED,
-            Options(settings={"tensor_parallel": 2}),
-            "--model-option tensor-parallel is for models on Ray workers or vLLM",
-        ),
-        ("http://h/v1#m", Options(dtype="float32"), "http://h/v1#m is asked on a server; remove the option"),
-        ("http://h/v1#m", Options(revision="v1"), "--revision"),
-        ("http://h/v1#m", Options(base_url="http://i/v1"), "already contains the server; remove --base-url"),
-        ("transformers:a/b", Options(engine="vllm"), "already names its engine; remove --engine vllm"),
-        ("planted:fair", Options(engine="tpu"), "unknown engine 'tpu' (known: vllm, transformers, ray)"),
-        ("http://h/v1", None, "after #, the model, as in http://HOST:8000/v1#MODEL"),
-        ("http://#m", None, "after #, the model"),
-        ("transformers:/no/such/folder", None, "/no/such/folder: no such folder"),
-        ("./no/such/folder", None, "no such folder"),
-        ("transformers:", None, "unknown judge 'transformers:'"),
-        ("http://me:secret@h/v1#m", None, "environment"),
-    ],
+@each(
+    "judge, options, message",
+    (
+        "planted:fair",
+        Options(dtype="float32"),
+        "--dtype is for models on Ray workers or a reward model or transformers or vLLM; planted:fair is",
+    ),
+    ("planted:fair", Options(revision="abc"), "loads no model"),
+    (EMBEDDED, Options(revision="abc"), "one fixed file without code"),
+    (EMBEDDED, Options(settings={"trust_remote_code": True}), "one fixed file without code"),
+    (EMBEDDED, Options(concurrency=4), "--concurrency is for models on "),
+    (EMBEDDED, Options(base_url="http://h/v1"), "--base-url is for models on an OpenAI-compatible server"),
+    (
+        EMBEDDED,
+        Options(settings={"tensor_parallel": 2}),
+        "--model-option tensor-parallel is for models on Ray workers or vLLM",
+    ),
+    ("http://h/v1#m", Options(dtype="float32"), "http://h/v1#m is asked on a server; remove the option"),
+    ("http://h/v1#m", Options(revision="v1"), "--revision"),
+    ("http://h/v1#m", Options(base_url="http://i/v1"), "already contains the server; remove --base-url"),
+    ("transformers:a/b", Options(engine="vllm"), "already names its engine; remove --engine vllm"),
+    ("planted:fair", Options(engine="tpu"), "unknown engine 'tpu' (known: vllm, transformers, ray)"),
+    ("http://h/v1", None, "after #, the model, as in http://HOST:8000/v1#MODEL"),
+    ("http://#m", None, "after #, the model"),
+    ("transformers:/no/such/folder", None, "/no/such/folder: no such folder"),
+    ("./no/such/folder", None, "no such folder"),
+    ("transformers:", None, "unknown judge 'transformers:'"),
+    ("http://me:secret@h/v1#m", None, "environment"),
 )
 def test_unfit_options_are_one_line(judge: str, options: Options | None, message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)) as error:
@@ -115,13 +110,11 @@ def test_folder_without_a_model_is_reported(tmp_path: Path) -> None:
         open_judge(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("judge", "library", "extra"),
-    [
-        ("vllm:org/model", "vllm", "vllm"),
-        ("openai:gpt-4o", "openai", "openai"),
-        ("transformers:org/model", "transformers", "local"),
-    ],
+@each(
+    "judge, library, extra",
+    ("vllm:org/model", "vllm", "vllm"),
+    ("openai:gpt-4o", "openai", "openai"),
+    ("transformers:org/model", "transformers", "local"),
 )
 def test_missing_library_names_its_extra(judge: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opener, "find_spec", lambda name: None if name == library else object())
@@ -146,7 +139,7 @@ def test_engine_choice_is_noted(tmp_path: Path) -> None:
     assert open_models({"judge": f"transformers:{tmp_path}"}).notes == ()
 
 
-@pytest.mark.parametrize("role", ["generator", "verifier"])
+@each("role", "generator", "verifier")
 def test_unknown_name_is_reported_with_its_role(role: Role) -> None:
     with pytest.raises(UnknownName, match=f"unknown {role} 'smolm2-135m'; did you mean 'smollm2-135m'") as error:
         open_models({"judge": EMBEDDED, role: "smolm2-135m"}, no_models=("rules",))

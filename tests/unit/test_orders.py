@@ -8,6 +8,7 @@ import pytest
 from builders import case, drive, request, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import UsageError
 from distract.core.plan import Plan
@@ -49,9 +50,11 @@ def shown_texts(rounds: list[list[Request]]) -> list[str]:
     return [one.messages[0].content for batch in rounds for one in batch]
 
 
-@pytest.mark.parametrize(
-    ("orders", "expected", "verdicts"),
-    [("both", ["x y", "y x"], ["a", "b"]), ("given", ["x y"], ["a"]), ("swapped", ["y x"], ["b"])],
+@each(
+    "orders, expected, verdicts",
+    ("both", ["x y", "y x"], ["a", "b"]),
+    ("given", ["x y"], ["a"]),
+    ("swapped", ["y x"], ["b"]),
 )
 def test_verdicts_in_all_orders_refer_to_the_original_order(
     orders: Orders, expected: list[str], verdicts: list[str]
@@ -148,7 +151,7 @@ VOTES: list[tuple[list[Outcome | None], Outcome | None, Outcome | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("votes", "winner", "forced"), VOTES)
+@each("votes, winner, forced", *VOTES)
 def test_majority_of_the_valid_votes_wins(
     votes: list[Outcome | None], winner: Outcome | None, forced: Outcome | None
 ) -> None:
@@ -169,9 +172,11 @@ def test_scores_are_averaged() -> None:
     assert together.scores == pytest.approx((10 / 3, 2.0))
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [({"orders": "all"}, "--orders all"), ({"samples": 0}, "--samples 0"), ({"answer_tokens": 0}, "--answer-tokens 0")],
+@each(
+    "fields, problem",
+    ({"orders": "all"}, "--orders all"),
+    ({"samples": 0}, "--samples 0"),
+    ({"answer_tokens": 0}, "--answer-tokens 0"),
 )
 def test_wrong_manner_is_one_clear_error(fields: dict[str, object], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.models.transformers.packs import Forward, Sharing, lay_out, prune
 
@@ -147,7 +148,7 @@ def test_long_run_is_forwarded_in_pieces() -> None:
     assert [forward.keep for forward in forwards] == [True, True, False]
 
 
-@pytest.mark.parametrize(("sequences", "budget"), [([[1]], 0), ([[1], []], 10)])
+@each("sequences, budget", ([[1]], 0), ([[1], []], 10))
 def test_invalid_input_is_refused(sequences: list[list[int]], budget: int) -> None:
     with pytest.raises(ValueError, match=r"budget|empty"):
         lay_out(sequences, budget)

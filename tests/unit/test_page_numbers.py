@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import Run
 
 from distract.core.printable import bar, interval, percent
 
-Run = Callable[..., CommandResult]
 Key = tuple[str, ...]
 
 COMMANDS = {
@@ -152,7 +151,7 @@ def read_tables(page: str) -> list[tuple[str, list[tuple[str, str, list[str]]]]]
     return tables
 
 
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS.values())
 def test_tables_hold_the_figures_of_the_summary(run: Run, command: tuple[str, ...]) -> None:
     assert run(*command, "--out", "r", "--html", "p.html").code in (0, 3)
     summary = Summary(json.loads(Path("r/summary.json").read_text()))
@@ -205,7 +204,7 @@ def check_difference(summary: Summary, group: str, label: str, cells: list[str])
     assert any(all(map(are_alike, cells, one)) for one in shown), (group, label, cells)
 
 
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS.values())
 def test_plots_and_sentences_hold_the_figures_of_the_summary(run: Run, command: tuple[str, ...]) -> None:
     assert run(*command, "--out", "r", "--html", "p.html").code in (0, 3)
     summary = json.loads(Path("r/summary.json").read_text())

@@ -7,8 +7,8 @@ import shlex
 from pathlib import Path
 
 import click
-import pytest
 from command_result import tables
+from loops import each
 from pages import PAGES, ROOT, blocks, text_of
 
 from distract.cli.main import cli
@@ -41,7 +41,7 @@ def command_lines(path: Path) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in lines]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@each("path", *PAGES)
 def test_every_command_and_option_exists(path: Path) -> None:
     for _, name, *arguments in command_lines(path):
         assert name in COMMANDS, name
@@ -51,7 +51,7 @@ def test_every_command_and_option_exists(path: Path) -> None:
     assert set(re.findall(r"`(--[a-z-]+)", text)) <= PYTEST.union(*COMMANDS.values())
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@each("path", *PAGES)
 def test_every_link_leads_to_a_file(path: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", path.read_text(encoding="utf-8")):
         assert (path.parent / target).exists(), target

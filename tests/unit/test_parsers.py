@@ -8,9 +8,9 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.records import Reply
 from distract.judging.parsers import BRACKETS, GRADED, JSON, LETTER, OUTPUT, RANKING
@@ -85,9 +85,7 @@ def read(case: dict[str, Any]) -> str | None:
     return parse_label(reply, prefill, case["labels"], form, material)
 
 
-@pytest.mark.parametrize(
-    "case", ALL, ids=[f"{number}-{case['kind']}-{case['format']}" for number, case in enumerate(ALL, 1)]
-)
+@each("case", *ALL)
 def test_hostile_text_has_its_verdict(case: dict[str, Any]) -> None:
     # An oddly worded verdict may be unread, but never misread.
     expected = None if case.get("unread") else case["reading"]
@@ -104,51 +102,31 @@ def test_hostile_texts_cover_every_kind() -> None:
     assert {case["kind"] for case in CASES} == KINDS
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[[A]]", "A"),
-        ("I prefer the second. [[B]]", "B"),
-        ("[[ c ]]", "C"),
-        ("[[A]] and again [[A]].", "A"),
-        ("One could say [[A]], but no.\nFinal verdict: [[B]]", "B"),
-        ("At first [[A]].\n\n**[[B]]**\n", "B"),
-        ("[[A]] or [[B]], hard to say", None),
-        ("Response A", "A"),
-        ("banana", None),
-        ("", None),
-        ("[[D]]", None),
-        ("[[A]] [[D]]", None),
-        ("[A]", "A"),
-        ("[[A or B]]", None),
-    ],
+@each(
+    "text, expected",
+    ("[[A]]", "A"),
+    ("I prefer the second. [[B]]", "B"),
+    ("[[ c ]]", "C"),
+    ("[[A]] and again [[A]].", "A"),
+    ("One could say [[A]], but no.\nFinal verdict: [[B]]", "B"),
+    ("At first [[A]].\n\n**[[B]]**\n", "B"),
+    ("[[A]] or [[B]], hard to say", None),
+    ("Response A", "A"),
+    ("banana", None),
+    ("", None),
+    ("[[D]]", None),
+    ("[[A]] [[D]]", None),
+    ("[A]", "A"),
+    ("[[A or B]]", None),
 )
 def test_brackets_hold_the_final_verdict_or_none(text: str, expected: str | None) -> None:
     assert BRACKETS.read(text, ("A", "B", "C")) == expected
 
 
-WORDS = st.lists(
-    st.sampled_from(
-        [
-            "water",
-            "boils",
-            "at",
-            "100",
-            "degrees",
-            "the",
-            "kettle",
-            "is",
-            "not",
-            "if",
-            "therefore",
-            "my",
-            "best",
-            "it's",
-        ]
-    ),
-    min_size=3,
-    max_size=8,
-).map(" ".join)
+WORD = st.sampled_from(
+    ["water", "boils", "at", "100", "degrees", "the", "kettle", "is", "not", "if", "therefore", "my", "best", "it's"]
+)
+WORDS = st.lists(WORD, min_size=3, max_size=8).map(" ".join)
 STYLES = {
     "straight": 'The response reads "{}" and no more.',
     "curly": "The response reads “{}” and no more.",
@@ -315,7 +293,7 @@ def test_no_text_raises(name: str, text: str, response: str, cut: bool) -> None:
     assert read is None or read in LABELS[name] or re.fullmatch("[ABC]([>=][ABC]){2}", read)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@each("name", *FORMATS)
 def test_requested_verdict_form_is_parsed(name: str) -> None:
     for label in possible_verdicts(name):
         assert FORMATS[name].read(FORMATS[name].say(label), LABELS[name]) == label

@@ -9,6 +9,7 @@ import pytest
 from builders import case, drive, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import DistractError, UsageError
 from distract.core.plan import Plan, tap
@@ -31,20 +32,18 @@ def scorer(scale: tuple[float | None, float | None] | None, mark: float | None =
     )
 
 
-@pytest.mark.parametrize(
-    ("protocol", "requested", "mark"),
-    [
-        (ABSOLUTE, None, (4, "the middle of its scale")),
-        (POINTWISE, None, (3, "the middle of its scale")),
-        (POINTWISE, 4.5, (4.5, "--pass-mark")),
-        (POINTWISE, 5, (5, "--pass-mark")),
-        (scorer((0, 1)), None, (0.5, "the middle of its scale")),
-        (scorer((0, None)), 7, (7, "--pass-mark")),
-        (scorer(None), -7, (-7, "--pass-mark")),
-        (scorer((0, 10), 6), None, (6, "the judge's own mark")),
-        (scorer((0, 10), 6), 3, (6, "the judge's own mark")),
-        (scorer((0, None), 0), None, (0, "the judge's own mark")),
-    ],
+@each(
+    "protocol, requested, mark",
+    (ABSOLUTE, None, (4, "the middle of its scale")),
+    (POINTWISE, None, (3, "the middle of its scale")),
+    (POINTWISE, 4.5, (4.5, "--pass-mark")),
+    (POINTWISE, 5, (5, "--pass-mark")),
+    (scorer((0, 1)), None, (0.5, "the middle of its scale")),
+    (scorer((0, None)), 7, (7, "--pass-mark")),
+    (scorer(None), -7, (-7, "--pass-mark")),
+    (scorer((0, 10), 6), None, (6, "the judge's own mark")),
+    (scorer((0, 10), 6), 3, (6, "the judge's own mark")),
+    (scorer((0, None), 0), None, (0, "the judge's own mark")),
 )
 def test_mark_is_the_judges_own_or_requested_or_the_middle(
     protocol: Protocol, requested: float | None, mark: tuple[float, str]
@@ -52,15 +51,13 @@ def test_mark_is_the_judges_own_or_requested_or_the_middle(
     assert find_mark(protocol, requested) == PassMark(*mark)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "requested", "words"),
-    [
-        (scorer((0, None)), None, "(from 0) has no middle; name the lowest score that passes with --pass-mark"),
-        (scorer((None, 0)), None, "(up to 0) has no middle"),
-        (scorer(None), None, "(open at both ends) has no middle"),
-        (POINTWISE, 5.5, "--pass-mark 5.5: the scale of pointwise is 1 to 5"),
-        (scorer((0, None)), -1, "--pass-mark -1: the scale of s is from 0"),
-    ],
+@each(
+    "protocol, requested, words",
+    (scorer((0, None)), None, "(from 0) has no middle; name the lowest score that passes with --pass-mark"),
+    (scorer((None, 0)), None, "(up to 0) has no middle"),
+    (scorer(None), None, "(open at both ends) has no middle"),
+    (POINTWISE, 5.5, "--pass-mark 5.5: the scale of pointwise is 1 to 5"),
+    (scorer((0, None)), -1, "--pass-mark -1: the scale of s is from 0"),
 )
 def test_mark_that_cannot_be_is_refused(protocol: Protocol, requested: float | None, words: str) -> None:
     with pytest.raises(UsageError) as error:
@@ -85,17 +82,15 @@ def test_score_and_rating_are_compared_with_the_mark(hundredths: int, rating: in
     assert judgment.preferred in ("a", "b")
 
 
-@pytest.mark.parametrize(
-    ("judgments", "passes"),
-    [
-        ([verdict("a")], "a"),
-        ([verdict("b")], "b"),
-        ([verdict(None)], None),
-        ([], None),
-        ([verdict("a"), verdict("b")], None),
-        ([Judgment("a")], "a"),
-        ([Judgment("b", scores=(0.2, 0.7))], "b"),
-    ],
+@each(
+    "judgments, passes",
+    ([verdict("a")], "a"),
+    ([verdict("b")], "b"),
+    ([verdict(None)], None),
+    ([], None),
+    ([verdict("a"), verdict("b")], None),
+    ([Judgment("a")], "a"),
+    ([Judgment("b", scores=(0.2, 0.7))], "b"),
 )
 def test_stored_verdict_counts_without_a_rule(judgments: list[Judgment], passes: Outcome | None) -> None:
     assert read_pass(judgments, None) == passes
@@ -114,8 +109,8 @@ def rate(request: Request) -> Reply:
     return Reply(probabilities=tuple(float(len(response.text) == int(choice)) for choice in request.choices))
 
 
-@pytest.mark.parametrize(("text", "preferred"), [("1234", "a"), ("12345", "a"), ("123", "b")])
-@pytest.mark.parametrize("passed", [True, False])
+@each("text, preferred", ("1234", "a"), ("12345", "a"), ("123", "b"))
+@each("passed", True, False)
 def test_one_request_judges_one_response(text: str, preferred: str, passed: bool) -> None:
     alone = replace(case(responses=[Response("x", (text,))]), passed=passed)
     config = MetaConfig("j", (ABSOLUTE, protocols()["pairwise"]), marks={"absolute": 4}, resample=True)
@@ -157,17 +152,15 @@ def ask_in_text(comparison: Comparison) -> Plan[Judgment]:
     )
 
 
-@pytest.mark.parametrize(
-    ("responses", "preferred", "passed", "sizes"),
-    [
-        ([X], None, True, [1]),
-        ([X], None, False, [1]),
-        ([X], None, None, []),
-        ([X, replace(X, attack="null")], None, True, [1]),
-        ([X, Y], "x", None, [2]),
-        ([X, Y], "x", True, [2]),
-        ([X, Y], None, True, []),
-    ],
+@each(
+    "responses, preferred, passed, sizes",
+    ([X], None, True, [1]),
+    ([X], None, False, [1]),
+    ([X], None, None, []),
+    ([X, replace(X, attack="null")], None, True, [1]),
+    ([X, Y], "x", None, [2]),
+    ([X, Y], "x", True, [2]),
+    ([X, Y], None, True, []),
 )
 def test_people_judged_a_pair_or_one_response(
     responses: list[Response], preferred: str | None, passed: bool | None, sizes: list[int]

@@ -10,6 +10,7 @@ import pytest
 from builders import drive, request, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import plan as plans
 from distract.core.plan import PENDING, OpenRequests, Plan, PlanResult, gather, is_enough, step, tap
@@ -119,7 +120,7 @@ class Gone(Exception):
     """An error thrown into a plan or raised by its tap."""
 
 
-@pytest.mark.parametrize("mode", ["close", "throw", "on_requests", "on_replies", "requests end it", "replies end it"])
+@each("mode", "close", "throw", "on_requests", "on_replies", "requests end it", "replies end it")
 def test_plan_is_closed_however_its_tap_ends(mode: str) -> None:
     ends: list[str] = []
 
@@ -189,15 +190,13 @@ def test_guard_surrounds_each_step_and_nothing_else() -> None:
 HERE = Reply(text="x")
 
 
-@pytest.mark.parametrize("kind", [list, OpenRequests])
-@pytest.mark.parametrize(
-    ("replies", "whole", "open_"),
-    [
-        ([], True, True),
-        ([HERE, HERE], True, True),
-        ([HERE, PENDING], False, True),
-        ([PENDING, PENDING], False, False),
-    ],
+@each("kind", list, OpenRequests)
+@each(
+    "replies, whole, open_",
+    ([], True, True),
+    ([HERE, HERE], True, True),
+    ([HERE, PENDING], False, True),
+    ([PENDING, PENDING], False, False),
 )
 def test_partial_replies_suffice_for_open_requests(
     kind: type[list[Request]], replies: list[Reply], whole: bool, open_: bool
@@ -212,18 +211,13 @@ def test_mirroring_twice_is_the_identity(preferred: Outcome, p: tuple[float, flo
     assert judgment.mirror().mirror() == judgment
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        (
-            {"name": "My Judge"},
-            "protocol 'My Judge': expected a name of at most 64 lower-case letters, digits and hyphens",
-        ),
-        ({"reads": "words"}, "protocol p: reads='words' is none of"),
-        ({"orders": "both"}, "protocol p: orders='both' is none of"),
-        ({"reference": True}, "protocol p: reference=True is none of"),
-        ({"shows": 1}, "protocol p: shows=1; expected at least 2"),
-    ],
+@each(
+    "fields, problem",
+    ({"name": "My Judge"}, "protocol 'My Judge': expected a name of at most 64 lower-case letters, digits and hyphens"),
+    ({"reads": "words"}, "protocol p: reads='words' is none of"),
+    ({"orders": "both"}, "protocol p: orders='both' is none of"),
+    ({"reference": True}, "protocol p: reference=True is none of"),
+    ({"shows": 1}, "protocol p: shows=1; expected at least 2"),
 )
 def test_protocol_with_a_wrong_value_names_it(fields: dict[str, Any], problem: str) -> None:
     def ask(comparison: Comparison) -> Plan[Judgment]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import Run, check_refusal
 
 import distract
 from distract.core import registry
@@ -36,7 +35,6 @@ own = next(value for value in vars(shipped).values() if isinstance(value, Rating
 mine = replace(own, name="my-rate", rate=lambda matches: replace(own.rate(matches), system="my-rate"), default=False)
 """
 PLANTED = ("--judge", "planted:longer", "--limit", 3)
-Run = Callable[..., CommandResult]
 
 
 @pytest.fixture(autouse=True)
@@ -62,9 +60,10 @@ def test_attack_from_a_file(run: Run) -> None:
     assert {row["attack"] for row in both.results if row["measure"] == "severity_accuracy"} == {"own-shouting"}
     Path("shout.py").write_text(ATTACK.replace('"!"', '"?"'))
     forget()
-    again = run("attack", *PLANTED, "--attack", "./shout.py", "--generator", "rules", "--out", "a")
-    assert again.code == 2
-    assert "belongs to a different run (they differ in own_code" in again.err
+    check_refusal(
+        run("attack", *PLANTED, "--attack", "./shout.py", "--generator", "rules", "--out", "a"),
+        "belongs to a different run (they differ in own_code",
+    )
 
 
 @pytest.mark.parametrize(("name", "protocol"), [("./way.py", "my-own"), ("my_prompt.txt", "my_prompt")])
@@ -80,8 +79,7 @@ def test_protocol_from_a_file(name: str, protocol: str, run: Run) -> None:
     assert f"{protocol} under" in explained.out
     forget()
     Path(name).write_text(f"{Path(name).read_text()} ")
-    changed = run("explain", "a", case)
-    assert (changed.code, f"{Path(name)}: has changed since a used it" in changed.err) == (2, True)
+    check_refusal(run("explain", "a", case), f"{Path(name)}: has changed since a used it")
     Path(name).unlink()
     assert "no such file" in run("explain", "a", case).err
 
@@ -133,9 +131,7 @@ def test_python_takes_files_too() -> None:
 def test_wrong_files_are_one_line(option: str, name: str, text: str | None, problem: str, run: Run) -> None:
     if text is not None:
         Path(name.partition(":")[0]).write_text(text)
-    result = run("attack", *PLANTED, "--generator", "rules", option, name)
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert problem in result.err
+    check_refusal(run("attack", *PLANTED, "--generator", "rules", option, name), problem)
 
 
 @pytest.mark.parametrize(
@@ -182,11 +178,7 @@ def test_a_control_says_so() -> None:
 def test_shipped_attacks_state_their_truth() -> None:
     truths: dict[str, Any] = {name: attack.truth for name, attack in registry.attacks().items()}
     assert {name for name, truth in truths.items() if truth == "control"} == {
-        "filler",
-        "none",
-        "null",
-        "placebo",
-        "rewrite",
+        *["filler", "none", "null", "placebo", "rewrite"]
     }
     assert {name for name, truth in truths.items() if truth == "worse"} == {"severity-1", "severity-2", "severity-3"}
     assert {truths[name] for name in ("assertiveness", "prolixity", "sycophancy")} == {"same"}

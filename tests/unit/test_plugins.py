@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from command_result import CommandResult
+from command_result import Run
+from loops import each
 
 from distract.core.attack import Attack
 from distract.core.errors import PluginError
 from distract.rewriting.writers import checksum
 
-Run = Callable[..., CommandResult]
 Install = Callable[[str], None]
 GATE = ("gate", "--judge", "planted:fair", "--generator", "rules", "--max-flip-rate", "0.5", "--limit", "3")
 SAYS = ("--attack", "loud", "--protocol", "mine")
@@ -134,7 +134,7 @@ class _Shouting:
         return f"{turn}!"
 
 
-@pytest.mark.parametrize("rewrite", [_Shouting(), partial(_Shouting()), partial(max, "x"), max])
+@each("rewrite", _Shouting(), partial(_Shouting()), partial(max, "x"), max)
 def test_any_callable_can_rewrite(rewrite: Callable[..., str]) -> None:
     one = Attack("loud", "one of the tests", rewrite)
     assert len(checksum([one])) == 64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from builders import case, drive
+from loops import each
 
 from distract.core.loop import execute
 from distract.core.plugin import Comparison
@@ -31,7 +31,7 @@ def answer(request: Request) -> Reply:
     return Reply(probabilities=(0.75, *[0.25 / others] * others))
 
 
-@pytest.mark.parametrize("name", BOTH)
+@each("name", *BOTH)
 def test_analyses_come_first_and_both_orders_share_them(name: str) -> None:
     judgments, rounds = drive(ask_in_orders(protocols()[name], Comparison(case(), A, B)), answer)
     rounds = [list(dict.fromkeys(batch)) for batch in rounds]
@@ -53,10 +53,11 @@ def test_analyses_come_first_and_both_orders_share_them(name: str) -> None:
     assert {m.role for request in (*analyses, *verdicts) for m in request.messages} == {"system", "user"}
 
 
-@pytest.mark.parametrize("name", BOTH)
-@pytest.mark.parametrize(
-    ("reply", "failure"),
-    [(Reply(" "), "no analysis: empty"), (Reply("", failure="too long: 9 tokens"), "no analysis: too long: 9 tokens")],
+@each("name", *BOTH)
+@each(
+    "reply, failure",
+    (Reply(" "), "no analysis: empty"),
+    (Reply("", failure="too long: 9 tokens"), "no analysis: too long: 9 tokens"),
 )
 def test_missing_analysis_gives_no_verdict_and_no_further_call(name: str, reply: Reply, failure: str) -> None:
     judgments, rounds = drive(ask_in_orders(protocols()[name], Comparison(case(), A, B)), lambda request: reply)
@@ -80,7 +81,7 @@ def test_verdict_in_words_is_parsed() -> None:
     assert outcome(judgments, None) == "tie"
 
 
-@pytest.mark.parametrize("name", BOTH)
+@each("name", *BOTH)
 def test_analysis_serves_every_comparison_order_and_attack(name: str, tmp_path: Path) -> None:
     """A case under three attacks: as many analyses as there are distinct texts."""
     one = case(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from command_result import CommandResult
+from command_result import Run, check_refusal
 
 from distract.core.timer import Clock
 from distract.report.profile import PARTS, profile_lines
@@ -27,7 +25,7 @@ def test_absent_events_are_not_listed() -> None:
     assert not any(line.startswith("model:") for line in profile_lines(clock, 1.0))
 
 
-def test_profiled_run_gives_the_same_bytes(run: Callable[..., CommandResult]) -> None:
+def test_profiled_run_gives_the_same_bytes(run: Run) -> None:
     arguments = ["attack", "--judge", "planted:longer", "--limit", "3", "--json"]
     plain = run(*arguments)
     profiled = run(*arguments, "--profile", "--out", "other", "--store", "other.sqlite")
@@ -40,7 +38,7 @@ def test_profiled_run_gives_the_same_bytes(run: Callable[..., CommandResult]) ->
     assert "model:" not in profiled.err
 
 
-def test_failing_run_prints_its_profile(run: Callable[..., CommandResult]) -> None:
-    failed = run("attack", "--judge", "planted:longer", "--data", "nowhere.jsonl", "--profile")
-    assert failed.code == 2
-    assert "where the time went" in failed.err
+def test_failing_run_prints_its_profile(run: Run) -> None:
+    check_refusal(
+        run("attack", "--judge", "planted:longer", "--data", "nowhere.jsonl", "--profile"), "where the time went"
+    )

@@ -13,6 +13,7 @@ import pytest
 from builders import case
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import plan as plans
 from distract.core.backend import StreamingBackend, own_protocols
@@ -226,27 +227,25 @@ SCORES: tuple[tuple[Mapping[str, Any], str, float | str], ...] = (
 
 
 class TestVerdicts:
-    @pytest.mark.parametrize(("table", "answer", "expected"), OUTCOMES)
+    @each("table, answer, expected", *OUTCOMES)
     def test_words(self, table: Mapping[str, Any], answer: str, expected: str) -> None:
         outcome = spec(True, table).read_outcome(Reply(answer), "")
         assert outcome == expected or (expected.endswith(" ") and outcome.startswith(expected))
 
-    @pytest.mark.parametrize(("table", "answer", "expected"), SCORES)
+    @each("table, answer, expected", *SCORES)
     def test_scores(self, table: Mapping[str, Any], answer: str, expected: object) -> None:
         assert spec(False, table).read_score(Reply(answer), "") == expected
 
-    @pytest.mark.parametrize(
-        ("table", "answer", "is_read"),
-        [
-            (AFTER, "Score: 1", False),
-            (AFTER, "Score: 1\nbecause it", True),
-            (AFTER, "Scor", False),
-            (SCALE, "7", False),
-            ({**SCALE, "json": "score"}, '{"score": 7}', True),
-            ({**SCALE, "json": "score"}, '{"score": 7', False),
-            ({**SCALE, "regex": r"=(?P<score>\d+)"}, "=1", False),
-            ({**SCALE, "regex": r"=(?P<score>\d+)"}, "=1 and", True),
-        ],
+    @each(
+        "table, answer, is_read",
+        (AFTER, "Score: 1", False),
+        (AFTER, "Score: 1\nbecause it", True),
+        (AFTER, "Scor", False),
+        (SCALE, "7", False),
+        ({**SCALE, "json": "score"}, '{"score": 7}', True),
+        ({**SCALE, "json": "score"}, '{"score": 7', False),
+        ({**SCALE, "regex": r"=(?P<score>\d+)"}, "=1", False),
+        ({**SCALE, "regex": r"=(?P<score>\d+)"}, "=1 and", True),
     )
     def test_cut_answer_has_a_verdict_only_if_it_is_whole(
         self, table: Mapping[str, Any], answer: str, is_read: bool
@@ -262,9 +261,7 @@ class TestVerdicts:
             Reply(failure="refused"),
         )
 
-    @pytest.mark.parametrize(
-        ("pattern", "group"), [(r"(a+)+$(?P<verdict>x)", "verdict"), (r"(?P<score>(.*.*.*)=)", "score")]
-    )
+    @each("pattern, group", (r"(a+)+$(?P<verdict>x)", "verdict"), (r"(?P<score>(.*.*.*)=)", "score"))
     def test_catastrophic_expression_ends(self, pattern: str, group: str) -> None:
         own = spec(group == "verdict", {"regex": pattern, **({} if group == "verdict" else SCALE)})
         read = own.read_outcome if group == "verdict" else own.read_score
@@ -272,8 +269,8 @@ class TestVerdicts:
         assert read(Reply("a" * 30_000 + "!"), "") == "the regular expression takes too long on this answer"
         assert time.process_time() - begin < 2.5
 
-    @pytest.mark.parametrize("table", [WORDS, VERDICTS, PATH, {}])
-    @pytest.mark.parametrize("piece", ["x", "{", '{"a":', "Winner: ", "[["])
+    @each("table", WORDS, VERDICTS, PATH, {})
+    @each("piece", "x", "{", '{"a":', "Winner: ", "[[")
     def test_answer_of_any_length_ends(self, table: Mapping[str, Any], piece: str) -> None:
         answer = piece * (20_000_000 // len(piece))
         assert spec(True, table).read_outcome(Reply(answer), "") not in ("a", "b", "tie")
@@ -283,35 +280,31 @@ class TestVerdicts:
         assert own.read_outcome(Reply(f"Winner: A\n{'x' * MOST_SEARCHED}"), "") == "no 'Winner:' in the answer"
         assert own.read_outcome(Reply(f"{'x' * 3_000_000}\nWinner: A"), "") == "a"
 
-    @pytest.mark.parametrize(
-        ("path", "steps"),
-        [
-            ("$.score", ("score",)),
-            ("score", ("score",)),
-            ("result.winner", ("result", "winner")),
-            ("$.a[0].b", ("a", 0, "b")),
-            ("", ()),
-            ("$", ()),
-            ("a..b", ()),
-            ("[0]", ()),
-            ("$.a[x]", ()),
-        ],
+    @each(
+        "path, steps",
+        ("$.score", ("score",)),
+        ("score", ("score",)),
+        ("result.winner", ("result", "winner")),
+        ("$.a[0].b", ("a", 0, "b")),
+        ("", ()),
+        ("$", ()),
+        ("a..b", ()),
+        ("[0]", ()),
+        ("$.a[x]", ()),
     )
     def test_paths(self, path: str, steps: tuple[object, ...]) -> None:
         assert parse_path(path) == steps
 
-    @pytest.mark.parametrize(
-        ("prompt", "table"),
-        [
-            ("x\nWinner: {A|B|tie}", {"marker": "Winner:", "words": ["A", "B", "tie"]}),
-            ("- **Final verdict:** {first|second}\n", {"marker": "Final verdict:", "words": ["first", "second"]}),
-            ("Score: {1-7}", {"marker": "Score:", "scale": [1.0, 7.0]}),
-            ("Score: {-1 to 1.5}.", {"marker": "Score:", "scale": [-1.0, 1.5]}),
-            ("Accuracy: {0-10}\nTotal: {0..100}", {"marker": "Total:", "scale": [0.0, 100.0]}),
-            ("Say {A|B} or so", None),
-            ("{A|B}", None),
-            ("Winner: {winner}", None),
-        ],
+    @each(
+        "prompt, table",
+        ("x\nWinner: {A|B|tie}", {"marker": "Winner:", "words": ["A", "B", "tie"]}),
+        ("- **Final verdict:** {first|second}\n", {"marker": "Final verdict:", "words": ["first", "second"]}),
+        ("Score: {1-7}", {"marker": "Score:", "scale": [1.0, 7.0]}),
+        ("Score: {-1 to 1.5}.", {"marker": "Score:", "scale": [-1.0, 1.5]}),
+        ("Accuracy: {0-10}\nTotal: {0..100}", {"marker": "Total:", "scale": [0.0, 100.0]}),
+        ("Say {A|B} or so", None),
+        ("{A|B}", None),
+        ("Winner: {winner}", None),
     )
     def test_inferred_verdicts(self, prompt: str, table: object) -> None:
         assert infer_table(prompt) == table
@@ -387,14 +380,14 @@ WRONG_JUDGES: tuple[tuple[str, str], ...] = (
 
 
 class TestWrongFiles:
-    @pytest.mark.parametrize(("text", "message"), WRONG)
+    @each("text, message", *WRONG)
     def test_wrong_prompt_is_one_line(self, tmp_path: Path, text: str, message: str) -> None:
         with pytest.raises(DataError) as raised:
             protocol(tmp_path, text)
         assert message in str(raised.value)
         assert "\n" not in str(raised.value)
 
-    @pytest.mark.parametrize(("text", "message"), WRONG_JUDGES)
+    @each("text, message", *WRONG_JUDGES)
     def test_wrong_judge_is_one_line(self, tmp_path: Path, text: str, message: str) -> None:
         with pytest.raises(DataError) as raised:
             protocol(tmp_path, text, "j.toml")
@@ -436,17 +429,15 @@ class TestJudgeFile:
             for name in (None, "j", "pairwise"):
                 assert [judgment.failure for judgment in own.judgments(comparison, name)] == [None, None]
 
-    @pytest.mark.parametrize("bias", [name for name in PLANTED if name != "garbage"])
-    @pytest.mark.parametrize(
+    @each("bias", *(name for name in PLANTED if name != "garbage"))
+    @each(
         "text",
-        [
-            f"{PAIR}Winner: {{A|B|tie}}",
-            f"{PAIR}[verdict]\nregex = '(?i)\\*{{0,2}}verdict\\s*:\\s*\\[\\[(?P<verdict>\\w+)\\]\\]$'\n",
-            f"{PAIR}[verdict]\njson = 'x[1].winner'\n",
-            f"{ONE}Score: {{0-10}}",
-            f"{ONE}[verdict]\nscale = [-2, 3]\nbetter = 'lower'\njson = 'score'\n",
-            f"{ONE}[verdict]\nscale = [1, 5]\nregex = 'Score: (?P<score>[0-9.]+)'\n",
-        ],
+        f"{PAIR}Winner: {{A|B|tie}}",
+        f"{PAIR}[verdict]\nregex = '(?i)\\*{{0,2}}verdict\\s*:\\s*\\[\\[(?P<verdict>\\w+)\\]\\]$'\n",
+        f"{PAIR}[verdict]\njson = 'x[1].winner'\n",
+        f"{ONE}Score: {{0-10}}",
+        f"{ONE}[verdict]\nscale = [-2, 3]\nbetter = 'lower'\njson = 'score'\n",
+        f"{ONE}[verdict]\nscale = [1, 5]\nregex = 'Score: (?P<score>[0-9.]+)'\n",
     )
     def test_planted_judges_answer_every_form(self, tmp_path: Path, bias: str, text: str) -> None:
         own, comparison = protocol(tmp_path, text), Comparison(case(), *case().responses)

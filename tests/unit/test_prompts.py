@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import PromptError
 from distract.core.prompts import load, parse
@@ -50,27 +51,23 @@ def test_prefill_and_slots_are_read_from_the_file() -> None:
     assert prompt.slots == {"criterion", "one", "two"}
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("Judge this.\n[user]\nx\n", "before any other text"),
-        ("", "expected a line"),
-        ("[system]\nx\n", "no \\[user\\] part"),
-        ("[user]\nx\n[prefill]\n{one}\n", "a slot in \\[prefill\\]"),
-    ],
+@each(
+    "text, problem",
+    ("Judge this.\n[user]\nx\n", "before any other text"),
+    ("", "expected a line"),
+    ("[system]\nx\n", "no \\[user\\] part"),
+    ("[user]\nx\n[prefill]\n{one}\n", "a slot in \\[prefill\\]"),
 )
 def test_wrong_file_is_one_clear_error(text: str, problem: str) -> None:
     with pytest.raises(PromptError, match=problem):
         parse("p", text)
 
 
-@pytest.mark.parametrize(
-    ("values", "problem"),
-    [
-        ({"one": "x"}, r"prompt 'p': no value for \{criterion\}, \{two\}$"),
-        ({"criterion": "", "one": "", "two": "", "three": ""}, r"prompt 'p': no slot for \{three\}$"),
-        ({"criterion": "", "one": "", "three": ""}, r"no value for \{two\}; no slot for \{three\}$"),
-    ],
+@each(
+    "values, problem",
+    ({"one": "x"}, r"prompt 'p': no value for \{criterion\}, \{two\}$"),
+    ({"criterion": "", "one": "", "two": "", "three": ""}, r"prompt 'p': no slot for \{three\}$"),
+    ({"criterion": "", "one": "", "three": ""}, r"no value for \{two\}; no slot for \{three\}$"),
 )
 def test_slots_and_values_must_agree(values: dict[str, str], problem: str) -> None:
     with pytest.raises(PromptError, match=problem):

@@ -91,7 +91,7 @@ def render_requests(requests: list[Request]) -> str:
     return "\n".join(parts) + "\n"
 
 
-@each("name", NAMES)
+@each("name", *NAMES)
 def test_every_prompt_matches_its_golden_file(name: str) -> None:
     protocol = protocols()[name]
     requests = []
@@ -116,7 +116,7 @@ def test_no_golden_file_and_no_prompt_is_unused() -> None:
     assert sorted(file.stem for file in folder.iterdir()) == sorted(used)
 
 
-@each("name", NAMES)
+@each("name", *NAMES)
 def test_every_protocol_makes_its_stated_calls(name: str) -> None:
     protocol = protocols()[name]
     calls = protocol.calls
@@ -128,7 +128,7 @@ def test_every_protocol_makes_its_stated_calls(name: str) -> None:
     assert len(request_keys(protocol, X, Y, FIRST)) == len(alone) + calls.conflict
 
 
-@each("name", NAMES)
+@each("name", *NAMES)
 def test_every_protocol_follows_its_judge_in_every_order(name: str) -> None:
     protocol = protocols()[name]
     for one, other, expected in ((X, Y, "a"), (Y, X, "b")):
@@ -142,15 +142,15 @@ def test_every_protocol_follows_its_judge_in_every_order(name: str) -> None:
             assert bool(request.choices) <= bool(request.slots.outcomes), "a planted judge can answer it"
 
 
-@each("name", NAMES)
-@each("reply", [Reply("", failure="too long: 9 tokens"), Reply("banana"), Reply(" ")])
+@each("name", *NAMES)
+@each("reply", Reply("", failure="too long: 9 tokens"), Reply("banana"), Reply(" "))
 def test_reply_without_a_verdict_is_a_failed_judgment(name: str, reply: Reply) -> None:
     protocol = protocols()[name]
     judgments, _ = drive(ask_in_orders(protocol, comparison(protocol, X, Y)), lambda request: reply)
     assert all(j.preferred is None and j.failure for j in judgments)
 
 
-@each("name", NAMES)
+@each("name", *NAMES)
 def test_protocols_state_whether_they_tie(name: str) -> None:
     protocol = protocols()[name]
 
@@ -189,9 +189,7 @@ def test_swap_and_synthesize_files_explanations_by_winner() -> None:
     assert judgment.preferred == "b"
 
 
-@pytest.mark.parametrize(
-    ("votes", "preferred"), [("aab", "a"), ("abb", "b"), ("a?b", None), ("??b", None), ("?bb", "b")]
-)
+@each("votes, preferred", ("aab", "a"), ("abb", "b"), ("a?b", None), ("??b", None), ("?bb", "b"))
 def test_roles_see_the_discussion_and_the_last_majority_decides(votes: str, preferred: str | None) -> None:
     answers = iter("bbb" + votes)
 
@@ -216,7 +214,7 @@ def test_strong_reference_comes_from_the_data_or_its_model() -> None:
     assert "# Reference response\nred\n" in only.messages[1].content
 
 
-@pytest.mark.parametrize(("name", "shows"), [("triadic", 3), ("quadruple", 4)])
+@each("name, shows", ("triadic", 3), ("quadruple", 4))
 def test_responses_rotate_through_places_and_a_third_means_tie(name: str, shows: int) -> None:
     protocol = protocols()[name]
     wins: Counter[str | None] = Counter()
@@ -244,9 +242,7 @@ def test_ranking_shows_all_and_swapping_reverses_it() -> None:
     assert [j.preferred for j in judgments] == ["b", "a"]
 
 
-@pytest.mark.parametrize(
-    ("turn", "expected", "preferred"), [(0, (X, Z, Y), "a"), (1, (Z, Y, X), "b"), (2, (Y, X, Z), "b")]
-)
+@each("turn, expected, preferred", (0, (X, Z, Y), "a"), (1, (Z, Y, X), "b"), (2, (Y, X, Z), "b"))
 def test_rotated_ranking_is_read_by_place(turn: int, expected: tuple[Response, ...], preferred: str) -> None:
     protocol = protocols()["rank"]
     turned = Comparison(PLAIN, X, Y, others=(Z,), turn=turn)

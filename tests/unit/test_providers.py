@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import Run, check_refusal
 
 from distract.core.backend import Backend
 from distract.models.options import Options
@@ -46,7 +46,7 @@ def test_shipped_providers() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_third_party_provider(run: Callable[..., CommandResult]) -> None:
+def test_third_party_provider(run: Run) -> None:
     assert "mine:BIAS" in run("list", "judges").out
     assert "how deep it thinks (mine; default: 3)" in run("list", "options").words
     quick = ("attack", "--judge", "mine:longer", "--limit", 2, "--json")
@@ -68,10 +68,8 @@ def test_third_party_provider(run: Callable[..., CommandResult]) -> None:
         ("mine:", "depth=2", "unknown judge 'mine:'; did you mean 'mine:BIAS'"),
     ],
 )
-def test_wrong_use_is_one_line(judge: str, option: str, problem: str, run: Callable[..., CommandResult]) -> None:
-    result = run("attack", "--judge", judge, "--model-option", option)
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert problem in result.err
+def test_wrong_use_is_one_line(judge: str, option: str, problem: str, run: Run) -> None:
+    check_refusal(run("attack", "--judge", judge, "--model-option", option), problem)
 
 
 @pytest.mark.parametrize(
@@ -83,16 +81,14 @@ def test_wrong_use_is_one_line(judge: str, option: str, problem: str, run: Calla
         ("from distract import Provider\nbad = Provider('planted', {}, len)", "'planted', which exists already"),
     ],
 )
-def test_a_faulty_provider_is_a_warning(
-    code: str, problem: str, plugin: Callable[[str], None], run: Callable[..., CommandResult]
-) -> None:
+def test_a_faulty_provider_is_a_warning(code: str, problem: str, plugin: Callable[[str], None], run: Run) -> None:
     plugin(code)
     result = run("attack", "--judge", "planted:longer", "--limit", 1)
     assert result.code == 0
     assert problem in result.err
 
 
-def test_an_error_of_a_provider_names_it(plugin: Callable[[str], None], run: Callable[..., CommandResult]) -> None:
+def test_an_error_of_a_provider_names_it(plugin: Callable[[str], None], run: Run) -> None:
     plugin("from distract import Provider\nbad = Provider('bad', {'bad:X': 'bad'}, lambda target, options: 1 / 0)")
     result = run("attack", "--judge", "bad:x")
     assert result.code == 4

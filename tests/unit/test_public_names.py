@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from loops import each
 
 import distract
 
@@ -65,7 +66,7 @@ def test_public_names_are_pinned() -> None:
     assert {*NAMES, "__version__"} <= {*dir(distract)}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", *NAMES)
 def test_each_public_name_is_the_object_of_its_module(name: str) -> None:
     module = importlib.import_module(distract._MODULES[name])
     value = getattr(distract, name)

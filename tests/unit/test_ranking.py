@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import random
@@ -15,12 +14,12 @@ import pytest
 from builders import row, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
+from printing import print_parts
 from rich.cells import cell_len
-from rich.console import Console
 
 from distract.core.records import Outcome, Row
 from distract.judging import BASE
-from distract.report.terminal import show
 from distract.stats import intervals
 from distract.studies.attack import rank_view as report
 from distract.studies.attack.labels import Usability, Usable
@@ -41,21 +40,11 @@ def flip_rows(
     """One pair for each character: ``x`` flips, ``.`` holds, ``?`` is invalid, ``=`` ties before, ``-`` prefers b."""
     rows = []
     for i, flip in enumerate(flips):
-        cluster = clusters[i] if clusters else None
+        pair = {"protocol": protocol, "cluster": clusters[i] if clusters else None, "label": label}
         before = {"?": [NONE, A], "=": [A, B], "-": [B, B]}.get(flip, [A, A])
         after = [B, B] if flip in "x-" else [A, A]
-        rows += [
-            row(f"c{i}", before, protocol=protocol, cluster=cluster, label=label),
-            row(
-                f"c{i}",
-                after,
-                protocol=protocol,
-                cluster=cluster,
-                attack=attack,
-                target="a" if flip == "-" else "b",
-                label=label,
-            ),
-        ]
+        target = "a" if flip == "-" else "b"
+        rows += [row(f"c{i}", before, **pair), row(f"c{i}", after, attack=attack, target=target, **pair)]  # type: ignore[arg-type]
     key = f"{protocol} {attack}"
     return [replace(one, keys=(f"{key} {i}",), tokens=((tokens, 0),)) for i, one in enumerate(rows)]
 
@@ -91,7 +80,7 @@ def test_flips_are_pooled_over_attacks_without_controls() -> None:
     assert ranking.comparisons == 4 + 4 + 4 + 4 + 1
 
 
-@pytest.mark.parametrize("attacks", [[], ["none"], ["null", "none"]])
+@each("attacks", [], ["none"], ["null", "none"])
 def test_controls_alone_give_no_ranking(attacks: list[str]) -> None:
     assert rank_protocols(flip_rows("p", "x", "null"), {"p": ()}, attacks, {"none", "null"}) == []
 
@@ -106,14 +95,12 @@ def test_scoring_protocol_is_ranked_by_its_score() -> None:
     assert (ranks.rule, ranks.k, ranks.n) == ("score", 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("rows", "invalid", "excluded"),
-    [
-        ([], 0, 0),
-        (flip_rows("p", "??"), 2, 0),
-        (flip_rows("p", "=="), 0, 2),
-        ([row("c", [], protocol="p", excluded="e")], 0, 1),
-    ],
+@each(
+    "rows, invalid, excluded",
+    ([], 0, 0),
+    (flip_rows("p", "??"), 2, 0),
+    (flip_rows("p", "=="), 0, 2),
+    ([row("c", [], protocol="p", excluded="e")], 0, 1),
 )
 def test_protocol_without_valid_units_has_no_rate_and_no_front(rows: list[Row], invalid: int, excluded: int) -> None:
     (ranking,) = rank_protocols(rows, {"p": ()}, ["f"], ())
@@ -128,8 +115,7 @@ def test_shared_call_counts_once() -> None:
         for i, one in enumerate([*flip_rows("p", "x."), row("c", [A, A], protocol="p", design="fixed", attack="f")])
     ]
     ranks = rank(rows, flip_rows("q", "."))["p"]
-    assert ranks.comparisons == 5
-    assert ranks.calls == pytest.approx(6 / 5)
+    assert (ranks.comparisons, ranks.calls) == (5, pytest.approx(6 / 5))
     assert ranks.tokens == pytest.approx((120 + 5 * 31) / 5)
     assert ranks.answer_tokens == pytest.approx((20 + 5 * 1) / 5)
     assert (ranks.cost, ranks.cost_unit) == (ranks.tokens, "tokens")
@@ -151,10 +137,8 @@ def test_protocols_are_compared_with_mcnemar_and_holm() -> None:
     adjusted = intervals.holm([*p_values, *others])
     for (name, (up, down, n)), p, holm in zip(mcnemar.items(), p_values, adjusted, strict=False):
         standing = ranks[name]
-        assert standing.shared == n
-        assert standing.difference == pytest.approx((up - down) / n)
-        assert standing.p_value == pytest.approx(p)
-        assert standing.p_adjusted == pytest.approx(holm)
+        assert (standing.shared, standing.difference) == (n, pytest.approx((up - down) / n))
+        assert (standing.p_value, standing.p_adjusted) == (pytest.approx(p), pytest.approx(holm))
     # Only robust and fragile differ more.
     assert ranks["robust"].p_adjusted == pytest.approx(5 * 2 * 0.5**12)
     assert {name: standing.against_base for name, standing in ranks.items()} == {
@@ -176,8 +160,7 @@ def test_units_of_one_prompt_count_as_one_prompt() -> None:
     twice = [*flip_rows(BASE, "xxxxxx"), *flip_rows("p", "......")]
     twice += [replace(one, attack="g") for one in twice if one.target]
     ranks = rank(twice, attacks=("f", "g"))["p"]
-    assert ranks.shared == 12
-    assert ranks.p_value == pytest.approx(intervals.mcnemar(0, 6))
+    assert (ranks.shared, ranks.p_value) == (12, pytest.approx(intervals.mcnemar(0, 6)))
 
 
 def test_nothing_is_compared_without_the_base() -> None:
@@ -204,13 +187,11 @@ def test_usable_protocols_come_first_then_robustness_then_cost_then_name() -> No
     assert {s.pareto for s in ranks.values()} == {False}
 
 
-@pytest.mark.parametrize(
-    ("usable", "ranks", "front"),
-    [
-        ({}, [("good", 1), ("fine", 2), ("bad", 3)], ["good", "fine"]),
-        ({"good": "not shown"}, [("fine", 1), ("bad", 2), ("good", None)], ["fine"]),
-        ({"bad": "no", "fine": "no", "good": "no"}, [("good", None), ("fine", None), ("bad", None)], []),
-    ],
+@each(
+    "usable, ranks, front",
+    ({}, [("good", 1), ("fine", 2), ("bad", 3)], ["good", "fine"]),
+    ({"good": "not shown"}, [("fine", 1), ("bad", 2), ("good", None)], ["fine"]),
+    ({"bad": "no", "fine": "no", "good": "no"}, [("good", None), ("fine", None), ("bad", None)], []),
 )
 def test_front_holds_who_is_not_shown_to_be_worse_at_no_higher_cost(
     usable: dict[str, Usable], ranks: list[tuple[str, int | None]], front: list[str]
@@ -295,33 +276,14 @@ def test_document_is_json_rounded_to_four_decimals() -> None:
 
 
 def make_standing(protocol: str, k: int, tokens: float, **changes: Any) -> ProtocolRank:
-    standing = ProtocolRank(
-        protocol=protocol,
-        rule=None,
-        measure="robust_accuracy",
-        usable="yes",
-        rank=1,
-        k=k,
-        n=12000,
-        value=k / 12000,
-        low=0.9,
-        high=1.0,
-        own=12000,
-        invalid=0,
-        excluded=0,
-        comparisons=10,
-        calls=123.4,
-        tokens=tokens,
-        answer_tokens=0.0,
-        cost=tokens,
-    )
-    return replace(standing, **changes)
+    measured = {"k": k, "n": 12000, "value": k / 12000, "low": 0.9, "high": 1.0, "own": 12000}
+    counted = {"invalid": 0, "excluded": 0, "comparisons": 10, "calls": 123.4, "answer_tokens": 0.0}
+    named = {"rule": None, "measure": "robust_accuracy", "usable": "yes", "rank": 1}
+    return ProtocolRank(protocol, **{**named, **measured, **counted, "tokens": tokens, "cost": tokens, **changes})
 
 
 def render(standings: Sequence[ProtocolRank]) -> str:
-    file = io.StringIO()
-    show(ranking_parts(standings), Console(file=file, width=80, highlight=False, force_terminal=False))
-    return file.getvalue()
+    return print_parts(ranking_parts(standings))
 
 
 def plot_lines(text: str) -> list[str]:
@@ -373,10 +335,8 @@ def test_protocol_that_shares_no_comparison_says_so() -> None:
     assert "shares no comparison with the others; 1.0 calls, 0 tokens" in " ".join(render([*apart.values()]).split())
 
 
-@pytest.mark.parametrize("many", [2, 28, 40])
-@pytest.mark.parametrize(
-    "name", ["name-{}", "protocol-consistency with 小型 models of many kinds and more {}", "x{}" * 60]
-)
+@each("many", 2, 28, 40)
+@each("name", "name-{}", "protocol-consistency with 小型 models of many kinds and more {}", "x{}" * 60)
 def test_plot_fits_eighty_columns_and_draws_every_mark_once(many: int, name: str) -> None:
     draw = random.Random(0)
     standings = [
@@ -395,8 +355,7 @@ def test_plot_fits_eighty_columns_and_draws_every_mark_once(many: int, name: str
     assert all(cell_len(one.rstrip()) <= 80 for one in text.splitlines())
     assert "…" not in text
     inside = "".join(plot_lines(text))
-    drawn = sorted(mark.upper() for mark in inside if mark not in " ·")
-    assert drawn == sorted(MARKS[:many])
+    assert sorted(mark.upper() for mark in inside if mark not in " ·") == sorted(MARKS[:many])
     assert sum(mark.isupper() for mark in inside) == sum(i % 5 == 0 for i in range(min(many - 1, 26)))
     assert ("side by side" in text) == (many > 2)
     assert ("not drawn: 4 protocols, not ranked or after the first 36" in text) == (many == 40)
@@ -411,10 +370,7 @@ def test_no_mark_vanishes_at_any_position(places: list[tuple[int, float]]) -> No
     assert sorted("".join(inside).replace("·", "").replace(" ", "").upper()) == sorted(MARKS[: len(standings)])
 
 
-@pytest.mark.parametrize(
-    ("measure", "counts"),
-    [("robust_accuracy", (9000, 8000, 4000, 1000)), ("flip_rate", (1000, 4000, 7000, 8000))],
-)
+@each("measure, counts", ("robust_accuracy", (9000, 8000, 4000, 1000)), ("flip_rate", (1000, 4000, 7000, 8000)))
 def test_staircase_joins_the_front_towards_the_better(measure: str, counts: tuple[int, ...]) -> None:
     # The two cheapest protocols share a column.
     places = zip(counts, (9e3, 99, 9, 8.9), strict=True)
@@ -435,8 +391,7 @@ def test_front_mark_keeps_its_place_when_marks_overlap() -> None:
 
 
 def test_calls_are_the_cost_without_tokens() -> None:
-    ranks = rank(flip_rows("p", "..x"), flip_rows("q", "xxx"))
-    text = render(list(ranks.values()))
+    text = render(list(rank(flip_rows("p", "..x"), flip_rows("q", "xxx")).values()))
     assert "calls for a comparison (log scale)" in text
     assert "        1.0\n" in text  # one end where there is no range
 

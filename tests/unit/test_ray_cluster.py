@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import UsageError
 from distract.models.opener import open_judge
@@ -15,21 +16,19 @@ from distract.models.ray.cluster import Node, Share, _print_logs, describe_nodes
 CPU, BIG, GPU = Node(2, 0), Node(16, 0), Node(32, 8)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "workers", "gpus", "tensor_parallel", "expected"),
-    [
-        ([CPU], 2, None, None, "2 × 1 CPU"),
-        ([CPU], 1, None, None, "1 × 2 CPUs"),
-        ([BIG], 3, None, None, "3 × 5 CPUs"),
-        ([BIG, CPU], 2, None, None, "2 × 8 CPUs"),  # both fit on the large one
-        ([BIG, Node(0, 0)], None, None, None, "1 × 16 CPUs"),
-        ([BIG, BIG], None, None, None, "2 × 16 CPUs"),
-        ([GPU], None, None, None, "8 × 1 GPU"),
-        ([GPU, GPU], None, None, 2, "8 × 2 GPUs"),
-        ([GPU], 3, 2, None, "3 × 2 GPUs"),
-        ([GPU], 16, 0.5, None, "16 × 0.5 GPU"),
-        ([GPU], 4, 0, None, "4 × 8 CPUs"),
-    ],
+@each(
+    "nodes, workers, gpus, tensor_parallel, expected",
+    ([CPU], 2, None, None, "2 × 1 CPU"),
+    ([CPU], 1, None, None, "1 × 2 CPUs"),
+    ([BIG], 3, None, None, "3 × 5 CPUs"),
+    ([BIG, CPU], 2, None, None, "2 × 8 CPUs"),  # both fit on the large one
+    ([BIG, Node(0, 0)], None, None, None, "1 × 16 CPUs"),
+    ([BIG, BIG], None, None, None, "2 × 16 CPUs"),
+    ([GPU], None, None, None, "8 × 1 GPU"),
+    ([GPU, GPU], None, None, 2, "8 × 2 GPUs"),
+    ([GPU], 3, 2, None, "3 × 2 GPUs"),
+    ([GPU], 16, 0.5, None, "16 × 0.5 GPU"),
+    ([GPU], 4, 0, None, "4 × 8 CPUs"),
 )
 def test_workers_get_a_share(
     nodes: list[Node], workers: int | None, gpus: float | None, tensor_parallel: int | None, expected: str
@@ -38,23 +37,15 @@ def test_workers_get_a_share(
     assert f"{number} × {share}" == expected
 
 
-@pytest.mark.parametrize(
-    ("nodes", "workers", "gpus", "others", "message"),
-    [
-        (
-            [CPU],
-            3,
-            None,
-            [],
-            "3 workers × 1 CPU do not fit: a local Ray cluster has 2 CPUs on 1 machine; lower --workers",
-        ),
-        ([GPU, GPU], 3, 8, [], "3 workers × 8 GPUs do not fit: a local Ray cluster has 16 GPUs on 2 machines; lower"),
-        # One worker cannot use cards of two machines.
-        ([Node(8, 4), Node(8, 4)], 1, 8, [], "1 worker × 8 GPUs do not fit: "),
-        ([CPU], 1, 1, [], "1 worker × 1 GPU do not fit: a local Ray cluster has 0 GPUs on 1 machine; lower"),
-        ([CPU], 1, None, [(2, Share(0, 1))], "on 1 machine, and another model has 2 workers; lower --workers"),
-        ([GPU], 2, 4, [(1, Share(4, 1))], "8 GPUs on 1 machine, and another model has 1 worker; lower --workers or"),
-    ],
+@each(
+    "nodes, workers, gpus, others, message",
+    ([CPU], 3, None, [], "3 workers × 1 CPU do not fit: a local Ray cluster has 2 CPUs on 1 machine; lower --workers"),
+    ([GPU, GPU], 3, 8, [], "3 workers × 8 GPUs do not fit: a local Ray cluster has 16 GPUs on 2 machines; lower"),
+    # One worker cannot use cards of two machines.
+    ([Node(8, 4), Node(8, 4)], 1, 8, [], "1 worker × 8 GPUs do not fit: "),
+    ([CPU], 1, 1, [], "1 worker × 1 GPU do not fit: a local Ray cluster has 0 GPUs on 1 machine; lower"),
+    ([CPU], 1, None, [(2, Share(0, 1))], "on 1 machine, and another model has 2 workers; lower --workers"),
+    ([GPU], 2, 4, [(1, Share(4, 1))], "8 GPUs on 1 machine, and another model has 1 worker; lower --workers or"),
 )
 def test_workers_that_do_not_fit_are_refused(
     nodes: list[Node], workers: int, gpus: float | None, others: list[tuple[int, Share]], message: str
@@ -98,12 +89,10 @@ def test_replies_are_stored_under_the_engine_of_the_workers() -> None:
     assert workers.alive == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_length": 2000}, "--model-option max-length is not for workers on transformers"),
-        ({"worker_engine": "sglang"}, "--model-option worker-engine=sglang: expected transformers or vllm"),
-    ],
+@each(
+    "options, message",
+    ({"max_length": 2000}, "--model-option max-length is not for workers on transformers"),
+    ({"worker_engine": "sglang"}, "--model-option worker-engine=sglang: expected transformers or vllm"),
 )
 def test_settings_of_another_engine_are_refused(options: dict[str, object], message: str) -> None:
     pytest.importorskip("ray")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import signals
 from distract.core.backend import ParallelBackend, RoundStream
@@ -170,18 +171,13 @@ def test_a_batch_keeps_its_composition_until_its_halves_die_too() -> None:
     assert {text for text, _ in texts[4:]} == {"0123", "01", "23", "2", "3"}
 
 
-@pytest.mark.parametrize(
-    ("pool", "message"),
-    [
-        (
-            FakePool(random.Random(0), failure="cannot load: no weights"),
-            "a model: worker 1 of 1: cannot load: no weights",
-        ),
-        (
-            FakePool(random.Random(0), starts_die=True),
-            "a model: no worker is left: each died 5 times in a row as it loaded",
-        ),
-    ],
+@each(
+    "pool, message",
+    (FakePool(random.Random(0), failure="cannot load: no weights"), "a model: worker 1 of 1: cannot load: no weights"),
+    (
+        FakePool(random.Random(0), starts_die=True),
+        "a model: no worker is left: each died 5 times in a row as it loaded",
+    ),
 )
 def test_a_failure_ends_the_run_and_all_workers(pool: FakePool, message: str) -> None:
     with pytest.raises(BackendError) as error:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import UsageError
 from distract.data.datasets import READERS, DataSet, load
@@ -74,7 +75,7 @@ def test_every_format_has_a_golden_file() -> None:
     assert set(FILES) == set(READERS)
 
 
-@pytest.mark.parametrize("form", FILES)
+@each("form", *FILES)
 def test_golden_file_is_recognised(form: str) -> None:
     dataset = golden(form)
     assert dataset.format == form
@@ -85,14 +86,14 @@ def test_golden_file_is_recognised(form: str) -> None:
     assert len({case.id for case in dataset.cases}) == len(dataset.cases)
 
 
-@pytest.mark.parametrize("form", FILES)
+@each("form", *FILES)
 def test_golden_file_matches_one_format_only(form: str) -> None:
     path = GOLDEN / FILES[form]
     table = open_table(path / "question.jsonl" if path.is_dir() else path)
     assert {name for name, reader in READERS.items() if reader.recognise(table)} - {"table"} == {form} - {"table"}
 
 
-@pytest.mark.parametrize("form", [form for form in FILES if form not in ("native", "ifeval", "mt-bench")])
+@each("form", *(form for form in FILES if form not in ("native", "ifeval", "mt-bench")))
 def test_array_and_lines_are_the_same_data(form: str, tmp_path: Path) -> None:
     further = [str(GOLDEN / name) for name in FURTHER.get(form, ())]
     for lines in (True, False):
@@ -170,7 +171,7 @@ BAD: list[tuple[str, int, dict[str, Any], str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("form", "index", "change", "field", "message"), BAD)
+@each("form, index, change, field, message", *BAD)
 def test_error_in_a_row_is_named(
     form: str, index: int, change: dict[str, Any], field: str, message: str, tmp_path: Path
 ) -> None:
@@ -271,10 +272,10 @@ def test_unique_row_ids_become_case_ids(tmp_path: Path) -> None:
         assert [case.id for case in cases] == expected
 
 
-@pytest.mark.parametrize(
-    ("votes", "label"),
-    [((0,), "tie"), ((1,), "response1"), ((1, 2), None), ((2, 2, 1), "response2"), ((0, 0, 1, 2), "tie"),
-     ((0, 0, 1, 1, 2), None), ((1,) * 6 + (2,) * 7, "response2"), ((2, None), "response2")],
+@each(
+    "votes, label",
+    ((0,), "tie"), ((1,), "response1"), ((1, 2), None), ((2, 2, 1), "response2"), ((0, 0, 1, 2), "tie"),
+     ((0, 0, 1, 1, 2), None), ((1,) * 6 + (2,) * 7, "response2"), ((2, None), "response2"),
 )  # fmt: skip
 def test_pandalm_takes_the_most_frequent_of_any_number_of_votes(
     votes: tuple[int | None, ...], label: str | None, tmp_path: Path
@@ -313,8 +314,7 @@ def test_better_response_is_not_always_first(tmp_path: Path) -> None:
     dataset = load(path, seed=3).cases
     assert dataset == load(path, seed=3).cases
     assert dataset != load(path, seed=4).cases
-    first = Counter(case.preferred for case in dataset)
-    assert 160 < first["response_1"] < 240
+    assert 160 < Counter(case.preferred for case in dataset)["response_1"] < 240
     for case in dataset:
         assert [response.author for response in case.responses] == ["response_1", "response_2"]
         (better,) = (response.text for response in case.responses if response.author == case.preferred)
@@ -345,8 +345,7 @@ def test_answers_to_other_questions_are_skipped_and_counted(bench: Path) -> None
     questions = (bench / "question.jsonl").read_text().splitlines(keepends=True)
     (bench / "question.jsonl").write_text("".join(questions[1:]))
     dataset = load(str(bench))
-    assert dataset.cases == whole.cases[1:]
-    assert dataset.size == whole.size - 1
+    assert (dataset.cases, dataset.size) == (whole.cases[1:], whole.size - 1)
     assert dataset.left_out["an answer matches no question"] > 0
 
 
@@ -417,5 +416,4 @@ def test_outputs_of_several_models_are_joined_by_prompt(tmp_path: Path) -> None:
     twice = write(tmp_path / "twice.json", [*rows, rows[0], {**rows[1], "output": "Beech"}], lines=False)
     dataset = load(twice, [third])
     assert [case.prompt[0] for case in dataset.cases] == ["How do I boil an egg?", "Name a nut."]
-    assert dataset.left_out == {"the instruction is there twice": 1}
-    assert dataset.size == 3
+    assert (dataset.left_out, dataset.size) == ({"the instruction is there twice": 1}, 3)

@@ -12,6 +12,7 @@ import pytest
 from builders import row, run_parameters, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import DataError, DistractError, UsageError
 from distract.core.recorder import Recorder
@@ -137,22 +138,19 @@ def test_search_skips_run_folders_that_cannot_be_replayed(tmp_path: Path) -> Non
 
 def test_damaged_judgment_file_is_not_skipped(tmp_path: Path) -> None:
     run(tmp_path / "a", [row("c1", [verdict("a")])])
-    text = (DATA / FASTCHAT).read_text(encoding="utf-8")
-    (tmp_path / "z.jsonl").write_text(text + "{\n", encoding="utf-8")
+    (tmp_path / "z.jsonl").write_text((DATA / FASTCHAT).read_text(encoding="utf-8") + "{\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"z\.jsonl:5"):
         replay.load(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("path", "names"),
-    [
-        ("Set/evaluators/judge/CoT/result.json", ("judge", "CoT", "Set")),
-        ("Set/judge/CoT/result.json", ("judge", "CoT", "Set")),
-        ("evaluators/Set/judge/CoT/result.json", ("judge", "CoT", "Set")),
-        ("Set/evaluators/deeper/judge/CoT/result.json", ("judge", "CoT", "deeper")),
-        ("Set/evaluators/evaluators/CoT/result.json", ("evaluators", "CoT", "Set")),
-        ("Set/evaluators/judge/CoT/other.json", ("CoT", "replay", "other.json")),
-    ],
+@each(
+    "path, names",
+    ("Set/evaluators/judge/CoT/result.json", ("judge", "CoT", "Set")),
+    ("Set/judge/CoT/result.json", ("judge", "CoT", "Set")),
+    ("evaluators/Set/judge/CoT/result.json", ("judge", "CoT", "Set")),
+    ("Set/evaluators/deeper/judge/CoT/result.json", ("judge", "CoT", "deeper")),
+    ("Set/evaluators/evaluators/CoT/result.json", ("evaluators", "CoT", "Set")),
+    ("Set/evaluators/judge/CoT/other.json", ("CoT", "replay", "other.json")),
 )
 def test_llmbar_names_come_from_the_last_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, names: tuple[str, str, str]
@@ -188,20 +186,18 @@ def test_llmbar_run_with_a_long_first_row_is_recognised(tmp_path: Path) -> None:
 
 
 def test_other_files_are_no_judgments(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nowhere: no such file or folder"):
-        replay.load("nowhere")
-    (tmp_path / "empty").touch()
-    with pytest.raises(DataError, match="empty: is empty"):
-        replay.load(str(tmp_path / "empty"))
-    (tmp_path / "text").write_text("Hello.", encoding="utf-8")
-    with pytest.raises(DataError, match="text: in no format that can be replayed"):
-        replay.load(str(tmp_path / "text"))
-    (tmp_path / "cut.jsonl").write_text('\n{"question_id": 1, "win', encoding="utf-8")
-    with pytest.raises(DataError, match=r"cut.jsonl:2: does not begin with a JSON object on one line"):
-        replay.load(str(tmp_path / "cut.jsonl"))
     os.mkfifo(tmp_path / "pipe.jsonl")
-    with pytest.raises(DataError, match=r"pipe\.jsonl: is not a regular file"):
-        replay.load(str(tmp_path / "pipe.jsonl"))
+    for name, text, message in (
+        ("nowhere", None, "nowhere: no such file or folder"),
+        ("empty", "", "empty: is empty"),
+        ("text", "Hello.", "text: in no format that can be replayed"),
+        ("cut.jsonl", '\n{"question_id": 1, "win', r"cut.jsonl:2: does not begin with a JSON object on one line"),
+        ("pipe.jsonl", None, r"pipe\.jsonl: is not a regular file"),
+    ):
+        if text is not None:
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        with pytest.raises(DataError, match=message):
+            replay.load(str(tmp_path / name))
 
 
 FASTCHAT = "fastchat/colours/model_judgment/gpt-x_pair.jsonl"
@@ -211,57 +207,40 @@ REIFE = "reife/colours.gpt-4.protocol_vote.majority_vote.jsonl"
 LLMBAR = "llmbar/Colours/evaluators/judge-1/Rating/result.json"
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new", "message"),
-    [
-        (LLMBAR, '"winner": "2"', '"winner": "tie"', r'winner.: expected one of "1", "2", null, found "tie"'),
-        (LLMBAR, '"winner": "2"', '"winner": true', r'winner.: expected one of "1", "2", null, found true'),
-        (LLMBAR, '"winner": "2"', '"won": "2"', r"json:2: field 'results\[0\].swap = False.winner': missing"),
-        (LLMBAR, '"swap = True"', '"swap"', r"results\[0\].swap = True': expected an object, found null"),
-        (LLMBAR, '"results"', '"result"', "field 'results': expected a list of stages"),
-        (LLMBAR, '"label": 1', '"label": 3', "field 'label': expected 1 or 2, found 3"),
-        (LLMBAR, '"winner": "2"', '"winner": "2", "completion": "a"', "completion.: expected a list of the text"),
-        (PAIRS, '"winner_ba": "A"', '"winner_ba": "bee"', r":1: field 'winner_ba': expected one of .* found \"bee\""),
-        (PAIRS, '"winner_ba": "A"', '"winner_bb": "A"', "in no format that can be replayed"),
-        (
-            PAIRS,
-            '"model_b": "ant"',
-            '"model_b": "bee"',
-            "field 'model_b': is the same as 'model_a'; expected two models",
-        ),
-        (PAIRS, '"model_b": "ant"', '"model_b": "../ant"', "field 'model_b': looks like a path to another folder"),
-        (PAIRS, '"model_b": "ant"', '"model_b": "a\\u001b[2Jnt"', "field 'model_b': holds control characters"),
-        (PAIRS, '"question_id": 1', '"question_id": [1]', "field 'question_id': expected text, found a list"),
-        (PAIRS, '"turn": 2', '"turn": 3', "field 'turn': expected one of 1, 2, found 3"),
-        (PAIRS, '"judgment_ba": "', '"judgment_ba": 1, "was": "', "field 'judgment_ba': expected text"),
-        (PAIRS, "inconsistent", "\udcff", "bee_vs_ant.jsonl:2: not UTF-8"),
-        (FASTCHAT, '"g2_winner": "tie"', '"g2_winner": "A"', r"pair.jsonl:2: field 'g2_winner': expected one of"),
-        (FASTCHAT, '["gpt-x", "pair-v2"]', '"gpt-x"', ":1: field 'judge': expected a list of the judge's model"),
-        (FASTCHAT, '["gpt-x", "pair-v2"]', '["gpt-x\\n", "pair-v2"]', "field 'judge': holds control characters"),
-        (FASTCHAT, '"question_id": 2', '"question": 2', ":3: field 'question_id': missing"),
-        (FASTCHAT, '"turn": 2, "tstamp"', '"turn": 2, "turn"', ":2: not valid JSON .duplicate field 'turn'"),
-        (
-            JUDGEBENCH,
-            '"label": "B>A"',
-            '"label": "B"',
-            r'field .label.: expected one of "A>B", "B>A", "A=B", found "B"',
-        ),
-        (JUDGEBENCH, '"decision": "A>B"', '"decision": 1', r"field 'judgments\[0\].decision': expected text"),
-        (JUDGEBENCH, '"judgments": [', '"judgments": [null, ', "expected a list of one judgment, or of two"),
-        (JUDGEBENCH, '"judge_model": "lab/judge-1"', '"judge_model": "other"', None),
-        (JUDGEBENCH, '"lab/judge-1"', '"/etc"', "judge_model': looks like a path to another folder"),
-        (JUDGEBENCH, '"pair_id": "pair-2"', '"pair_id": ""', "field 'pair_id': is blank"),
-        (REIFE, '"winners": [1, 1, 2]', '"winners": [1, 1, 3]', "field 'result.winners': expected a list of 1 and 2"),
-        (REIFE, '"winners": [1, 1, 2]', '"fails": 0', None),
-        (
-            REIFE,
-            '"winner": 1, "tie": 0, "fail": false, "winners"',
-            '"winner": 0, "w"',
-            "result.winner.: expected one of",
-        ),
-        (REIFE, '"fail": false, "winners"', '"fail": "no", "w"', "result.fail': expected true or false"),
-        (REIFE, '"output_2": "Yes."', '"output_2": null', "field 'output_2': expected text, found null"),
-    ],
+@each(
+    "name, old, new, message",
+    (LLMBAR, '"winner": "2"', '"winner": "tie"', r'winner.: expected one of "1", "2", null, found "tie"'),
+    (LLMBAR, '"winner": "2"', '"winner": true', r'winner.: expected one of "1", "2", null, found true'),
+    (LLMBAR, '"winner": "2"', '"won": "2"', r"json:2: field 'results\[0\].swap = False.winner': missing"),
+    (LLMBAR, '"swap = True"', '"swap"', r"results\[0\].swap = True': expected an object, found null"),
+    (LLMBAR, '"results"', '"result"', "field 'results': expected a list of stages"),
+    (LLMBAR, '"label": 1', '"label": 3', "field 'label': expected 1 or 2, found 3"),
+    (LLMBAR, '"winner": "2"', '"winner": "2", "completion": "a"', "completion.: expected a list of the text"),
+    (PAIRS, '"winner_ba": "A"', '"winner_ba": "bee"', r":1: field 'winner_ba': expected one of .* found \"bee\""),
+    (PAIRS, '"winner_ba": "A"', '"winner_bb": "A"', "in no format that can be replayed"),
+    (PAIRS, '"model_b": "ant"', '"model_b": "bee"', "field 'model_b': is the same as 'model_a'; expected two models"),
+    (PAIRS, '"model_b": "ant"', '"model_b": "../ant"', "field 'model_b': looks like a path to another folder"),
+    (PAIRS, '"model_b": "ant"', '"model_b": "a\\u001b[2Jnt"', "field 'model_b': holds control characters"),
+    (PAIRS, '"question_id": 1', '"question_id": [1]', "field 'question_id': expected text, found a list"),
+    (PAIRS, '"turn": 2', '"turn": 3', "field 'turn': expected one of 1, 2, found 3"),
+    (PAIRS, '"judgment_ba": "', '"judgment_ba": 1, "was": "', "field 'judgment_ba': expected text"),
+    (PAIRS, "inconsistent", "\udcff", "bee_vs_ant.jsonl:2: not UTF-8"),
+    (FASTCHAT, '"g2_winner": "tie"', '"g2_winner": "A"', r"pair.jsonl:2: field 'g2_winner': expected one of"),
+    (FASTCHAT, '["gpt-x", "pair-v2"]', '"gpt-x"', ":1: field 'judge': expected a list of the judge's model"),
+    (FASTCHAT, '["gpt-x", "pair-v2"]', '["gpt-x\\n", "pair-v2"]', "field 'judge': holds control characters"),
+    (FASTCHAT, '"question_id": 2', '"question": 2', ":3: field 'question_id': missing"),
+    (FASTCHAT, '"turn": 2, "tstamp"', '"turn": 2, "turn"', ":2: not valid JSON .duplicate field 'turn'"),
+    (JUDGEBENCH, '"label": "B>A"', '"label": "B"', r'field .label.: expected one of "A>B", "B>A", "A=B", found "B"'),
+    (JUDGEBENCH, '"decision": "A>B"', '"decision": 1', r"field 'judgments\[0\].decision': expected text"),
+    (JUDGEBENCH, '"judgments": [', '"judgments": [null, ', "expected a list of one judgment, or of two"),
+    (JUDGEBENCH, '"judge_model": "lab/judge-1"', '"judge_model": "other"', None),
+    (JUDGEBENCH, '"lab/judge-1"', '"/etc"', "judge_model': looks like a path to another folder"),
+    (JUDGEBENCH, '"pair_id": "pair-2"', '"pair_id": ""', "field 'pair_id': is blank"),
+    (REIFE, '"winners": [1, 1, 2]', '"winners": [1, 1, 3]', "field 'result.winners': expected a list of 1 and 2"),
+    (REIFE, '"winners": [1, 1, 2]', '"fails": 0', None),
+    (REIFE, '"winner": 1, "tie": 0, "fail": false, "winners"', '"winner": 0, "w"', "result.winner.: expected one of"),
+    (REIFE, '"fail": false, "winners"', '"fail": "no", "w"', "result.fail': expected true or false"),
+    (REIFE, '"output_2": "Yes."', '"output_2": null', "field 'output_2': expected text, found null"),
 )
 def test_wrong_rows_name_file_line_and_field(
     tmp_path: Path, name: str, old: str, new: str, message: str | None
@@ -325,17 +304,8 @@ def test_slot_letters_map_back_as_in_a_naive_reader(
     rows, expected = [], []
     for number, (turned, ab, ba) in enumerate(judged):
         first, second = ("y", "x") if turned else ("x", "y")
-        rows.append(
-            {
-                "question_id": number,
-                "model_a": first,
-                "model_b": second,
-                "winner_ab": ab,
-                "winner_ba": ba,
-                "judgment_ab": answer(ab),
-                "judgment_ba": answer(ba),
-            }
-        )
+        row = {"question_id": number, "model_a": first, "model_b": second, "winner_ab": ab, "winner_ba": ba}
+        rows.append({**row, "judgment_ab": answer(ab), "judgment_ba": answer(ba)})
         names = [
             {"A": first, "B": second, "tie": "tie"}.get(ab or ""),
             {"A": second, "B": first, "tie": "tie"}.get(ba or ""),

@@ -6,7 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
-import pytest
+from loops import each
 
 from distract.core.records import Row
 from distract.judging import published as replay
@@ -80,7 +80,7 @@ GOLDEN = [
 ]
 
 
-@pytest.mark.parametrize(("name", "names", "stored", "parsed"), GOLDEN, ids=[case[0] for case in GOLDEN])
+@each("name, names, stored, parsed", *GOLDEN)
 def test_file_content_is_read_back(
     name: str, names: tuple[str, str, str], stored: list[list[str]], parsed: list[list[str]] | None
 ) -> None:
@@ -92,22 +92,14 @@ def test_file_content_is_read_back(
         assert list_verdicts(published.rows["parsed"]) == parsed
 
 
-@pytest.mark.parametrize(
-    "published", replay.load(str(DATA)), ids=lambda published: f"{published.judge}-{published.protocol}"
-)
+@each("published", *replay.load(str(DATA)))
 def test_rows_are_plain_comparisons_of_people(published: PublishedRun) -> None:
     for rule, rows in published.rows.items():
         assert [row.case for row in rows] == [row.case for row in published.rows["stored"]], rule
         assert len({row.case for row in rows}) == len(rows)
         for row in rows:
-            assert (row.design, row.attack, row.target, row.keys, row.tokens, row.excluded) == (
-                "people",
-                "none",
-                None,
-                (),
-                (),
-                None,
-            )
+            assert (row.design, row.attack, row.target, row.excluded) == ("people", "none", None, None)
+            assert (row.keys, row.tokens) == ((), ())
             assert (row.judge, row.protocol, row.data) == (published.judge, published.protocol, published.data)
             assert row.shown in {("a", "b"), ("a",), ("b",)}
             assert len(row.shown) == len(row.judgments)
@@ -176,15 +168,13 @@ def test_fastchat_gives_one_run_per_judge() -> None:
     assert published.notes == ("left out: 1 more judgments of pairs that are judged twice (the first one counts)",)
 
 
-@pytest.mark.parametrize(
-    ("templates", "runs"),
-    [
-        (("pair-v2", "pair-math-v1-multi-turn"), {("gpt-x", "pair"): 3}),
-        (("pair", "pair-v2"), {("gpt-x", "pair"): 3}),
-        (("paired-v2", "pair-v2"), {("gpt-x", "paired"): 2, ("gpt-x", "pair"): 1}),
-        (("single-v1", "pair-v2"), {("gpt-x", "single"): 2, ("gpt-x", "pair"): 1}),
-        (("-v2", "pair"), {("gpt-x", "-v2"): 2, ("gpt-x", "pair"): 1}),
-    ],
+@each(
+    "templates, runs",
+    (("pair-v2", "pair-math-v1-multi-turn"), {("gpt-x", "pair"): 3}),
+    (("pair", "pair-v2"), {("gpt-x", "pair"): 3}),
+    (("paired-v2", "pair-v2"), {("gpt-x", "paired"): 2, ("gpt-x", "pair"): 1}),
+    (("single-v1", "pair-v2"), {("gpt-x", "single"): 2, ("gpt-x", "pair"): 1}),
+    (("-v2", "pair"), {("gpt-x", "-v2"): 2, ("gpt-x", "pair"): 1}),
 )
 def test_templates_with_one_first_word_are_one_protocol(
     tmp_path: Path, templates: tuple[str, str], runs: dict[tuple[str, str], int]
@@ -197,8 +187,7 @@ def test_templates_with_one_first_word_are_one_protocol(
         text = text.replace(f'"<{number}>"', f'"{template}"')
     path = tmp_path / "x_pair.jsonl"
     path.write_text(text, encoding="utf-8")
-    run_sizes = {(one.judge, one.protocol): len(one.rows["stored"]) for one in replay.load(str(path))}
-    assert run_sizes == runs
+    assert {(one.judge, one.protocol): len(one.rows["stored"]) for one in replay.load(str(path))} == runs
 
 
 def test_judges_in_one_fastchat_file_are_separated(tmp_path: Path) -> None:
@@ -224,8 +213,7 @@ def test_reife_has_no_labels_and_one_order_for_one_file() -> None:
     published = load_one(GOLDEN[5][0])
     assert {row.label for row in published.rows["stored"]} == {None}
     assert {row.shown for row in published.rows["stored"]} == {("a", "b")}
-    swapped = GOLDEN[5][0].replace(".jsonl", "_swap.jsonl")
-    assert load_one(swapped) == published
+    assert load_one(GOLDEN[5][0].replace(".jsonl", "_swap.jsonl")) == published
     assert [row.shown for row in load_one(GOLDEN[7][0]).rows["parsed"]] == [("b",)]
     assert [row.shown for row in load_one(GOLDEN[6][0]).rows["stored"]] == [("a",)] * 3
     # Equal votes, one of which was drawn.
@@ -241,17 +229,15 @@ def test_reife_answers_about_renamed_outputs_are_not_parsed(tmp_path: Path) -> N
     assert published.rules == ("stored",)
 
 
-@pytest.mark.parametrize(
-    ("question", "texts", "parsed"),
-    [
-        ("vanilla", ("Output (a)", "Output (a)"), ["a", "b"]),
-        ("skywork_critic", ("[[B]]", "[[B]]"), ["b", "a"]),
-        ("compass_judger", ("[[A=B]]", "My final verdict is: [[B>>A]]"), ["tie", "a"]),
-        ("arena_hard", ("[[A>B]] or [[A=B]], who knows", "“[[A=B]]” is what it says."), ["no verdict", "no verdict"]),
-        ("prometheus_2", ("[RESULT] A", "[RESULT] B"), None),
-        ("auto_j", ("So, the final decision is Response 1.", "So, the final decision is Tie."), None),
-        ("vanilla", ("Output (a)", None), None),
-    ],
+@each(
+    "question, texts, parsed",
+    ("vanilla", ("Output (a)", "Output (a)"), ["a", "b"]),
+    ("skywork_critic", ("[[B]]", "[[B]]"), ["b", "a"]),
+    ("compass_judger", ("[[A=B]]", "My final verdict is: [[B>>A]]"), ["tie", "a"]),
+    ("arena_hard", ("[[A>B]] or [[A=B]], who knows", "“[[A=B]]” is what it says."), ["no verdict", "no verdict"]),
+    ("prometheus_2", ("[RESULT] A", "[RESULT] B"), None),
+    ("auto_j", ("So, the final decision is Response 1.", "So, the final decision is Tie."), None),
+    ("vanilla", ("Output (a)", None), None),
 )
 def test_judgebench_answers_are_parsed_in_the_requested_format(
     tmp_path: Path, question: str, texts: tuple[str, str | None], parsed: list[str] | None

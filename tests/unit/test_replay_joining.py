@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.records import PASS_MARK, Case, Judgment, Outcome, Response, Row, Side
 from distract.judging import published as replay
@@ -33,8 +33,8 @@ def row(name: str, a: str = "output_1", b: str = "output_2", label: Outcome | No
 
 
 def only_row(run: PublishedRun) -> Row:
-    ((found_row,),) = run.rows.values()
-    return found_row
+    ((row,),) = run.rows.values()
+    return row
 
 
 COLOURS = case("item-0001", "Name a colour.", ("output_1", "Red."), ("output_2", "A dog."), None)
@@ -42,41 +42,32 @@ NAMED = "texts-4e37daefbf7dd15f"
 """The name of a comparison by its texts: half a SHA-256. It is pinned, because stored names must not change."""
 
 
-@pytest.mark.parametrize(
-    ("labelled_case", "label"),
-    [
-        (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x"), "a"),
-        (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "y"), "b"),
-        (case("q", "Name a colour.", ("x", "A dog."), ("y", "Red."), "x"), "b"),
-        (case("q", "Name a colour.", ("output_2", "Red."), ("output_1", "A dog."), "output_1"), "b"),
-        (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "tie"), "tie"),
-        (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), None), None),
-    ],
+@each(
+    "labelled_case, label",
+    (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x"), "a"),
+    (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "y"), "b"),
+    (case("q", "Name a colour.", ("x", "A dog."), ("y", "Red."), "x"), "b"),
+    (case("q", "Name a colour.", ("output_2", "Red."), ("output_1", "A dog."), "output_1"), "b"),
+    (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "tie"), "tie"),
+    (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), None), None),
 )
 def test_texts_identify_a_label_in_either_order(labelled_case: Case, label: str | None) -> None:
     joined_run = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": [labelled_case]})
-    assert only_row(joined_run).label == label
-    assert (only_row(joined_run).data, only_row(joined_run).subset, only_row(joined_run).cluster) == (
-        "set",
-        "people",
-        labelled_case.cluster,
-    )
+    joined = only_row(joined_run)
+    assert (joined.label, joined.data, joined.subset, joined.cluster) == (label, "set", "people", labelled_case.cluster)
     # The case has the name of the data set and the order of the row, so the judgments are unchanged.
-    assert only_row(joined_run).case == "q"
+    assert joined.case == "q"
     authors = {response.text: response.author for response in labelled_case.responses}
-    assert (only_row(joined_run).a, only_row(joined_run).b) == (Side(authors["Red."]), Side(authors["A dog."]))
-    assert only_row(joined_run).judgments == row("item-0001").judgments
-    assert joined_run.cases == {"q": labelled_case}
-    assert joined_run.notes == ("a note",)
+    assert (joined.a, joined.b) == (Side(authors["Red."]), Side(authors["A dog."]))
+    assert joined.judgments == row("item-0001").judgments
+    assert (joined_run.cases, joined_run.notes) == ({"q": labelled_case}, ("a note",))
 
 
-@pytest.mark.parametrize(
+@each(
     "labelled_case",
-    [
-        case("item-0001", "Name a color.", ("output_1", "Red."), ("output_2", "A dog."), "output_1"),
-        case("item-0001", "Name a colour.", ("output_1", "Red. "), ("output_2", "A dog."), "output_1"),
-        case("item-0001", "Name a colour.", ("output_1", "Red."), ("output_2", "Red."), "output_1"),
-    ],
+    case("item-0001", "Name a color.", ("output_1", "Red."), ("output_2", "A dog."), "output_1"),
+    case("item-0001", "Name a colour.", ("output_1", "Red. "), ("output_2", "A dog."), "output_1"),
+    case("item-0001", "Name a colour.", ("output_1", "Red."), ("output_2", "Red."), "output_1"),
 )
 def test_known_texts_rule_out_matching_by_id(labelled_case: Case) -> None:
     before = published(row("item-0001"), cases=(COLOURS,))
@@ -95,8 +86,8 @@ def test_known_texts_rule_out_matching_by_id(labelled_case: Case) -> None:
 ALONE = Case("c1", ("Hi.",), (Response("x", ("Hello.",)),))
 
 
-@pytest.mark.parametrize("passed", [True, False, None])
-@pytest.mark.parametrize("is_known", [True, False])
+@each("passed", True, False, None)
+@each("is_known", True, False)
 def test_verdict_on_one_response_gets_its_label(passed: bool | None, is_known: bool) -> None:
     """With texts, a response is found whatever its names; without, by the id of its case and its author."""
     others = [replace(ALONE, id="c2", responses=(Response("x", ("Bye.",)),), passed=True), COLOURS]
@@ -209,7 +200,7 @@ def test_repeated_question_is_a_separate_comparison() -> None:
     assert [one.label for one in rows] == ["a", "a", "a", None]
 
 
-@pytest.mark.parametrize("data", [{}, {"set": [case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")]}])
+@each("data", {}, {"set": [case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")]})
 def test_repeated_question_in_swapped_order_is_separate(data: dict[str, list[Case]]) -> None:
     turned = case("item-0002", "Name a colour.", ("output_1", "A dog."), ("output_2", "Red."), None)
     joined_run = attach_labels(published(row("item-0001"), row("item-0002"), cases=(COLOURS, turned)), data)

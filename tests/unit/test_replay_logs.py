@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import DataError
 from distract.core.records import PASS_MARK, Case, Judgment, Response, Row, Side
@@ -93,18 +94,15 @@ def test_log_of_inspect_ai_is_replayed() -> None:
     }
 
 
-@pytest.mark.parametrize("path", [INSPECT, PROMPTFOO], ids=["inspect", "promptfoo"])
+@each("path", INSPECT, PROMPTFOO)
 def test_rows_are_responses_against_the_pass_mark(path: Path) -> None:
     for run in replay.load(str(path)):
         assert (run.rules, tuple(run.rows), run.ties, run.source) == (("stored",), ("stored",), False, str(path))
         assert run.sha256 == open_table(path).checksum()
         for row in run.rows["stored"]:
             assert (row.design, row.attack, row.b, row.label, row.shown) == ("pass", "none", Side(PASS_MARK), None, ())
-            assert (row.judge, row.protocol, row.data) == (
-                run.judge,
-                run.protocol,
-                "seas" if path == INSPECT else path.name,
-            )
+            data = "seas" if path == INSPECT else path.name
+            assert (row.judge, row.protocol, row.data) == (run.judge, run.protocol, data)
             assert len(row.judgments) == (row.excluded is None)
             for judgment in row.judgments:
                 assert (judgment.failure is None) == (judgment.preferred in ("a", "b"))
@@ -163,8 +161,7 @@ def test_values_are_read_as_inspect_ai_reads_them(tmp_path: Path) -> None:
 
 @given(st.lists(st.sampled_from(["C", "P", "I", "N", 0, 1, 0.25, True, "x", None]), min_size=1, max_size=8))
 def test_every_sample_is_a_row(tmp_path_factory: pytest.TempPathFactory, values: list[Any]) -> None:
-    path = write_log(tmp_path_factory.mktemp("log") / "l.json", "C", *values)
-    (run,) = replay.load(str(path))
+    (run,) = replay.load(str(write_log(tmp_path_factory.mktemp("log") / "l.json", "C", *values)))
     numbers = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
     expected: list[Any] = [numbers.get(value, value) if isinstance(value, str) else value for value in ["C", *values]]
     judgments = [row.judgments[0] for row in run.rows["stored"]]
@@ -176,16 +173,14 @@ def test_every_sample_is_a_row(tmp_path_factory: pytest.TempPathFactory, values:
     ]
 
 
-@pytest.mark.parametrize(
-    ("values", "reason"),
-    [
-        ([[1, 0], [0, 0]], "the scores of s are lists"),
-        ([3, 7.5], "the scores of s are 3 to 7.5 and not 0 to 1"),
-        ([-1, 1], "the scores of s are -1 to 1 and not 0 to 1"),
-        (["red\x1b[2J", "blue"], "the scores of s are texts as 'red"),
-        ([..., ...], "no scores; run `inspect score`"),
-        ([], "no samples; evaluate with --log-samples"),
-    ],
+@each(
+    "values, reason",
+    ([[1, 0], [0, 0]], "the scores of s are lists"),
+    ([3, 7.5], "the scores of s are 3 to 7.5 and not 0 to 1"),
+    ([-1, 1], "the scores of s are -1 to 1 and not 0 to 1"),
+    (["red\x1b[2J", "blue"], "the scores of s are texts as 'red"),
+    ([..., ...], "no scores; run `inspect score`"),
+    ([], "no samples; evaluate with --log-samples"),
 )
 def test_log_without_verdicts_is_refused(tmp_path: Path, values: list[Any], reason: str) -> None:
     message = problem(write_log(tmp_path / "l.json", *values))
@@ -198,16 +193,14 @@ def test_log_without_verdicts_is_refused(tmp_path: Path, values: list[Any], reas
     assert any(reason in note for note in run.notes)
 
 
-@pytest.mark.parametrize(
-    ("more", "judge"),
-    [
-        ({}, "inspect_ai"),
-        ({"options": {"model": "lab/one"}}, "lab/one"),
-        ({"options": {"model": {"model": "lab/one", "config": {}}}}, "lab/one"),
-        ({"options": {"model": ["lab/one", "lab/two", "lab/one"]}}, "lab/one + lab/two"),
-        ({"score": {"metadata": {"grading": [{"role": "user"}, {"role": "assistant", "model": "lab/g"}]}}}, "lab/g"),
-        ({"score": {"metadata": {"grading": "well"}}}, "inspect_ai"),
-    ],
+@each(
+    "more, judge",
+    ({}, "inspect_ai"),
+    ({"options": {"model": "lab/one"}}, "lab/one"),
+    ({"options": {"model": {"model": "lab/one", "config": {}}}}, "lab/one"),
+    ({"options": {"model": ["lab/one", "lab/two", "lab/one"]}}, "lab/one + lab/two"),
+    ({"score": {"metadata": {"grading": [{"role": "user"}, {"role": "assistant", "model": "lab/g"}]}}}, "lab/g"),
+    ({"score": {"metadata": {"grading": "well"}}}, "inspect_ai"),
 )
 def test_judge_is_the_model_that_grades(tmp_path: Path, more: dict[str, Any], judge: str) -> None:
     (run,) = replay.load(str(write_log(tmp_path / "l.json", "C", **more)))
@@ -242,14 +235,12 @@ def damage(path: Path, member: str | None, text: bytes) -> None:
             archive.writestr(member or "samples/1.json", text)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (INSPECT.read_bytes()[:9000], "is a damaged ZIP archive; if it is a log of inspect_ai, `inspect log recover`"),
-        (INSPECT.read_bytes().replace(b"(\xb5/\xfd", b"(\xb5/\xfc"), "header.json: damaged ("),
-        (b"PK\x03\x04", "is a damaged ZIP archive"),
-        (b"", "is empty"),
-    ],
+@each(
+    "content, message",
+    (INSPECT.read_bytes()[:9000], "is a damaged ZIP archive; if it is a log of inspect_ai, `inspect log recover`"),
+    (INSPECT.read_bytes().replace(b"(\xb5/\xfd", b"(\xb5/\xfc"), "header.json: damaged ("),
+    (b"PK\x03\x04", "is a damaged ZIP archive"),
+    (b"", "is empty"),
 )
 def test_damaged_archive_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "l.eval").write_bytes(content)
@@ -259,19 +250,13 @@ def test_damaged_archive_is_refused(tmp_path: Path, content: bytes, message: str
         load(str(tmp_path / "l.eval"))
 
 
-@pytest.mark.parametrize(
-    ("member", "text", "message"),
-    [
-        ("samples/1.json", b"{", "samples/1.json: not valid JSON"),
-        ("samples/1.json", b"[]", "samples/1.json: expected an object"),
-        ("samples/1.json", b"\xff", "samples/1.json: not valid JSON"),
-        (
-            "samples/1.json",
-            b'{"id": 1, "epoch": 1, "input": "x", "target": "", "output": {}, "scores": [1]}',
-            "'scores'",
-        ),
-        ("header.json", b"[1]", "header.json: expected an object"),
-    ],
+@each(
+    "member, text, message",
+    ("samples/1.json", b"{", "samples/1.json: not valid JSON"),
+    ("samples/1.json", b"[]", "samples/1.json: expected an object"),
+    ("samples/1.json", b"\xff", "samples/1.json: not valid JSON"),
+    ("samples/1.json", b'{"id": 1, "epoch": 1, "input": "x", "target": "", "output": {}, "scores": [1]}', "'scores'"),
+    ("header.json", b"[1]", "header.json: expected an object"),
 )
 def test_damaged_sample_is_located(tmp_path: Path, member: str, text: bytes, message: str) -> None:
     damage(tmp_path / "l.eval", member, text)
@@ -282,16 +267,14 @@ def labelled(passed: bool | None, prompt: str = "Question 0?", text: str = "Answ
     return Case(name, (prompt,), (Response("response", (text,)),), passed=passed)
 
 
-@pytest.mark.parametrize(
-    ("case", "label"),
-    [
-        (labelled(True, name="x"), "a"),
-        (labelled(False, name="x"), "b"),
-        (labelled(None, name="x"), None),
-        (labelled(True, prompt="Question 0, put otherwise?", text="Answer  0.\n"), "a"),
-        (labelled(True, prompt="Another?", name="x"), None),
-        (labelled(True, text="Another answer."), None),
-    ],
+@each(
+    "case, label",
+    (labelled(True, name="x"), "a"),
+    (labelled(False, name="x"), "b"),
+    (labelled(None, name="x"), None),
+    (labelled(True, prompt="Question 0, put otherwise?", text="Answer  0.\n"), "a"),
+    (labelled(True, prompt="Another?", name="x"), None),
+    (labelled(True, text="Another answer."), None),
 )
 def test_labels_are_attached_by_texts_or_by_id_and_answer(tmp_path: Path, case: Case, label: str | None) -> None:
     (run,) = replay.load(str(write_log(tmp_path / "l.json", "C", "I")))
@@ -300,8 +283,7 @@ def test_labels_are_attached_by_texts_or_by_id_and_answer(tmp_path: Path, case: 
     assert (first.label, second.label) == (label, None)
     is_known = case.passed is None or label is not None
     assert (first.case, first.data) == (case.id, "people.csv") if is_known else first.case.startswith("texts-")
-    assert first.b == Side(PASS_MARK)
-    assert first.judgments == run.rows["stored"][0].judgments
+    assert (first.b, first.judgments) == (Side(PASS_MARK), run.rows["stored"][0].judgments)
     assert joined.notes[1:] == (f"{'1 row is' if is_known else '2 rows are'} in none of the data sets",)
 
 
@@ -348,16 +330,11 @@ def test_results_of_promptfoo_are_replayed(tmp_path: Path) -> None:
     assert {run.data for run in replay.load(str(tmp_path))} == {"seas"}
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"prompt": {}}, "prompt.raw"),
-        ({"gradingResult": {"componentResults": [1]}}, "gradingResult.componentResults[0]"),
-        (
-            {"gradingResult": {"componentResults": [{"assertion": {}}]}},
-            "gradingResult.componentResults[0].assertion.type",
-        ),
-    ],
+@each(
+    "change, field",
+    ({"prompt": {}}, "prompt.raw"),
+    ({"gradingResult": {"componentResults": [1]}}, "gradingResult.componentResults[0]"),
+    ({"gradingResult": {"componentResults": [{"assertion": {}}]}}, "gradingResult.componentResults[0].assertion.type"),
 )
 def test_fault_in_results_is_located(tmp_path: Path, change: dict[str, Any], field: str) -> None:
     lines = PROMPTFOO.read_text(encoding="utf-8").splitlines()

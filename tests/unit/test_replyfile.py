@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from builders import request
-from command_result import CommandResult
+from command_result import Run
+from loops import each
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import MAX_TOKENS, Reply
@@ -103,9 +104,9 @@ def test_overflow_of_a_locked_store_is_kept_beside_it(tmp_path: Path, monkeypatc
         assert rescue.get([first, second]) == dict.fromkeys([first, second], Reply("kept"))
 
 
-@pytest.mark.parametrize("is_used", [True, False])
-@pytest.mark.parametrize("before", [0, 300])
-@pytest.mark.parametrize("damage", [*GONE.values(), *TAKEN.values()], ids=[*GONE, *TAKEN])
+@each("is_used", True, False)
+@each("before", 0, 300)
+@each("damage", *GONE.values(), *TAKEN.values())
 def test_deleted_store_is_noticed_and_its_replies_kept(
     tmp_path: Path, damage: Callable[[Path], object], before: int, is_used: bool
 ) -> None:
@@ -136,8 +137,8 @@ def test_deleted_store_is_noticed_and_its_replies_kept(
         assert len(helper) == 1
 
 
-@pytest.mark.parametrize("is_used", [True, False])
-@pytest.mark.parametrize("damage", CUT.values(), ids=CUT)
+@each("is_used", True, False)
+@each("damage", *CUT.values())
 def test_truncated_store_is_one_line(tmp_path: Path, damage: Callable[[Path], object], is_used: bool) -> None:
     path = tmp_path / "s.sqlite"
     fill(path, range(300))
@@ -184,7 +185,7 @@ ATTACK = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--pr
 
 
 def test_run_that_loses_folder_and_store_exits_with_4(
-    run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put, puts = Store.put, list[int]()
 
@@ -262,21 +263,19 @@ def test_older_reply_has_no_checksum(tmp_path: Path) -> None:
     assert reply == Reply("text", (0.25, 0.75), 0.5, "stop", None, 3, 4)
 
 
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        *((0, value) for value in (None, 3)),
-        *((1, value) for value in ("a", ["a"], [float("nan")], {"a": 1}, 0, [10**400], [2.0])),
-        *((2, value) for value in (True, False, "", float("inf"))),
-        *((3, None), (4, 5), (5, "3"), (5, True), (6, 1.5), (6, None)),
-    ],
+@each(
+    "place, value",
+    *((0, value) for value in (None, 3)),
+    *((1, value) for value in ("a", ["a"], [float("nan")], {"a": 1}, 0, [10**400], [2.0])),
+    *((2, value) for value in (True, False, "", float("inf"))),
+    *((3, None), (4, 5), (5, "3"), (5, True), (6, 1.5), (6, None)),
 )
 def test_value_of_another_type_is_damage(tmp_path: Path, place: int, value: object) -> None:
     with pytest.raises(UsageError, match="a stored reply is damaged; name another file with --store"):
         read_reply(tmp_path / "s", json.dumps([*FINE[:place], value, *FINE[place + 1 :]]))
 
 
-@pytest.mark.parametrize("count", [10**4299, -1, MAX_TOKENS + 1])
+@each("count", 10**4299, -1, MAX_TOKENS + 1)
 def test_absurd_count_is_bounded_and_its_reply_kept(tmp_path: Path, count: int) -> None:
     (reply,) = read_reply(tmp_path / "s", json.dumps([*FINE[:5], count, count])).values()
     assert (reply.tokens_in, reply.tokens_out) == (min(max(count, 0), MAX_TOKENS),) * 2

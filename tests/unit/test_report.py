@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from builders import row, verdict
 from command_result import fits
 from gate_builders import make_run
-from rich.console import Console
+from loops import each
+from printing import print_parts
 
 from distract.core import registry
 from distract.core.printable import bar, count, interval, p_value, percent
@@ -19,7 +18,6 @@ from distract.core.records import Row
 from distract.report.blocks import Table, TableRow
 from distract.report.glossary import empty_reason
 from distract.report.phrases import counted_cells
-from distract.report.terminal import show
 from distract.stats.figure import Figure
 from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.study import _SHARED, document
@@ -54,16 +52,13 @@ def render(rows: list[Row], attacks: list[str], width: int = 80, verbose: bool =
         "controls": [],
         **changes,
     }
-    console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=False)
-    show(run_report(parameters, measure(parameters, rows)), console, verbose)
-    assert isinstance(console.file, io.StringIO)
-    fits(console.file.getvalue())
-    return console.file.getvalue()
+    text = print_parts(run_report(parameters, measure(parameters, rows)), width, verbose)
+    fits(text)
+    return text
 
 
 def test_names_with_markup_and_escapes_are_shown_verbatim() -> None:
-    rows = [row("c", [A, A]), row("c", [B, B], attack="[red]f[/red]", target="b")]
-    text = render(rows, ["[red]f[/red]"])
+    text = render([row("c", [A, A]), row("c", [B, B], attack="[red]f[/red]", target="b")], ["[red]f[/red]"])
     assert r"judge [bold red]:m:[/] \x1b[31mred · data d\x07.jsonl, 3 cases of 9, seed 0" in text
     assert "[red]f[/red]" in text
     assert "\x1b" not in text
@@ -145,10 +140,9 @@ def flips(attack: str, outcomes: str, protocol: str = "pairwise") -> list[Row]:
     return rows
 
 
-@pytest.mark.parametrize(
-    ("rows", "attacks", "sentence"),
-    [
-        (flips("f", "x..."), ["f"], "1 of 4 losing responses won after their f rewrite (25.0%, 95% interval 4.6–69.9%: "
+@each(
+    "rows, attacks, sentence",
+    (flips("f", "x..."), ["f"], "1 of 4 losing responses won after their f rewrite (25.0%, 95% interval 4.6–69.9%: "
             "too few to be sure)."),
         (flips("f", "x" * 20 + "." * 20), ["f"], "20 of 40 losing responses won after their f rewrite (50.0%, 95% "
             "interval 35.2–64.8%)."),
@@ -170,11 +164,9 @@ def flips(attack: str, outcomes: str, protocol: str = "pairwise") -> list[Row]:
         ([row("c", [A, B]), row("d", [A, A])], [], "The verdict changed with the order in 1 of 2 pairs before any "
             "rewrite."),
         ([], [], "pairwise: nothing to sum up."),
-    ],
 )  # fmt: skip
 def test_report_begins_with_sentences_that_state_the_result(rows: list[Row], attacks: list[str], sentence: str) -> None:
-    text = render(rows, attacks, verbose=False)
-    sentences, _, tables = text.partition("\n\nFlip rate")
+    sentences, _, tables = render(rows, attacks, verbose=False).partition("\n\nFlip rate")
     assert sentence.removeprefix("pairwise: ").lower() in " ".join(sentences.split()).lower()
     assert "0/0" not in tables
 
@@ -194,33 +186,29 @@ def test_ties_are_counted_by_rule_and_controls_apart() -> None:
     assert "Without a distractor, as noise, 1 of 4 under null flipped." in text
 
 
-@pytest.mark.parametrize(
-    ("figure", "reason"),
-    [
-        (Figure("m", None, None, "f"), "not measured"),
-        (Figure("m", None, None, "f", excluded=3), "no eligible case: all 3 comparisons were left out"),
-        (Figure("m", None, None, "f", excluded=1), "no eligible case: 1 comparison was left out"),
-        (Figure("m", None, None, "f", invalid=1), "no valid verdict in 1 comparison"),
-        (
-            Figure("m", None, None, "f", excluded=3, reasons=(("[b]why\x1b", 2), ("baseline is a tie", 1))),
-            "no eligible case: [b]why\\x1b (2), 1 baseline was a tie",
-        ),
-    ],
+@each(
+    "figure, reason",
+    (Figure("m", None, None, "f"), "not measured"),
+    (Figure("m", None, None, "f", excluded=3), "no eligible case: all 3 comparisons were left out"),
+    (Figure("m", None, None, "f", excluded=1), "no eligible case: 1 comparison was left out"),
+    (Figure("m", None, None, "f", invalid=1), "no valid verdict in 1 comparison"),
+    (
+        Figure("m", None, None, "f", excluded=3, reasons=(("[b]why\x1b", 2), ("baseline is a tie", 1))),
+        "no eligible case: [b]why\\x1b (2), 1 baseline was a tie",
+    ),
 )
 def test_empty_figure_states_the_reason(figure: Figure, reason: str) -> None:
     assert counted_cells(figure) == empty_reason(figure) == reason
 
 
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        (Table("", ("", "%", "k/n"), [("", "a", ["1.0", "1/2"])]), ["k/n"]),
+@each(
+    "table, words",
+    (Table("", ("", "%", "k/n"), [("", "a", ["1.0", "1/2"])]), ["k/n"]),
         (Table("", ("", "%"), [("pairwise by score", "a", ["–"]), ("", "b by rating", "no")]),
             ["by score", "by rating", "–"]),
         (Table("", ("", "vs base"), [("", "k/n", ["better <0.001"])]), ["vs base", "better"]),
         (Table("", ("", "%"), [("", "n.s.", "n.s. is a reason")]), []),
         (Table("", ("", "%"), [("", "▲ a", ["1"])], ("▲",)), ["▲"]),
-    ],
 )  # fmt: skip
 def test_legend_explains_the_words_in_the_table(table: Table, words: list[str]) -> None:
     assert [one.partition(": ")[0] for one in table.legend.split("; ") if one] == words
@@ -228,10 +216,7 @@ def test_legend_explains_the_words_in_the_table(table: Table, words: list[str]) 
 
 def test_reason_replaces_the_figures_and_wraps_in_their_columns() -> None:
     rows: list[TableRow] = [("g", " one", ["1.0", "2/3"]), ("g", " two", "a reason of many words")]
-    console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
-    show([Table("T", ("", "%", "matches"), rows)], console)
-    assert isinstance(console.file, io.StringIO)
-    assert [one.rstrip() for one in console.file.getvalue().splitlines()] == [
+    assert [one.rstrip() for one in print_parts([Table("T", ("", "%", "matches"), rows)]).splitlines()] == [
         *("T", "                      %  matches", "─" * 32, "g", " one                1.0      2/3"),
         *(" two                a reason of", "                    many words"),
     ]
@@ -249,49 +234,29 @@ def test_verbose_adds_details_and_warnings_are_always_shown() -> None:
 
 def test_document_is_flat_and_rounded() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(3)] + [row("c0", [B, B], attack="f", target="b")]
-    parameters = {
-        **dict.fromkeys(_SHARED, "x"),
-        "protocols": {"pairwise": ()},
-        "ties": [],
-        "attacks": ["f"],
-        "controls": [],
-    }
+    parameters = {**dict.fromkeys(_SHARED, "x"), "protocols": {"pairwise": ()}, "ties": [], "attacks": ["f"]}
+    parameters["controls"] = []
     whole = document(parameters, measure(parameters, rows))
     assert [(standing["protocol"], standing["k"], standing["n"]) for standing in whole["ranking"]] == [
         ("pairwise", 1, 1)
     ]
     results = whole["results"]
     flip = next(r for r in results if r["measure"] == "flip_rate")
-    expected = (
-        "measure",
-        "protocol",
-        "rule",
-        "attack",
-        "severity",
-        "value",
-        "low",
-        "high",
-        "k",
-        "n",
-        "invalid",
-        "excluded",
-    )
-    assert set(expected) | {"unit"} <= flip.keys()
+    expected = ("measure", "protocol", "rule", "attack", "severity", "value", "low", "high", "k", "n", "invalid")
+    assert {*expected, "excluded", "unit"} <= flip.keys()
     assert (flip["value"], flip["k"], flip["n"], flip["unit"]) == (1.0, 1, 1, "share")
     assert flip["low"] == round(flip["low"], 4)
     assert "against" not in flip
 
 
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
-        (bar(None), ""), (bar(0.0, 4), "····"), (bar(0.5, 4), "██··"), (bar(1.0, 4), "████"),
+@each(
+    "call, text",
+    (bar(None), ""), (bar(0.0, 4), "····"), (bar(0.5, 4), "██··"), (bar(1.0, 4), "████"),
         (percent(None), "–"), (percent(1 / 3), "33.3"), (interval(None, None), ""), (interval(0.0, 0.5), "0.0–50.0"),
         (interval(-0.1, 0.5), "-10.0 to 50.0"), (p_value(0.0004), "<0.001"), (p_value(0.03), "0.030"),
         (p_value(None), ""),
         (count(1, "case"), "1 case"), (count(1200, "case"), "1,200 cases"),
         (count(2, "reply", "replies"), "2 replies"),
-    ],
 )  # fmt: skip
 def test_numbers_are_formatted_for_people(call: str, text: str) -> None:
     assert call == text
@@ -303,11 +268,8 @@ def test_gate_shows_every_decision_whole_with_the_longest_names() -> None:
     rows += [row(f"c{i}", [A, A], attack="assertiveness", target="b", protocol=name) for i in range(240)]
     result = make_run(rows, protocols={name: []})
     for threshold in (0.1, 0.0001):
-        console = Console(file=io.StringIO(), width=80, highlight=False, force_terminal=False)
         verdict_ = decide(result, Limits(threshold))
-        show(gate_report(verdict_), console)
-        assert isinstance(console.file, io.StringIO)
-        lines = console.file.getvalue().splitlines()
+        lines = print_parts(gate_report(verdict_)).splitlines()
         assert all(len(one.rstrip()) <= 80 for one in lines)
         assert any(one.rstrip().endswith(verdict_.decision) for one in lines)
         assert lines[0].startswith(f"{verdict_.decision.upper()}: ")

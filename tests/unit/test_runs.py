@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import row, run_parameters, scored, verdict
+from builders import damage_file, row, run_parameters, scored, verdict
+from loops import each
 
 from distract.core.errors import DataError, UsageError
 from distract.core.recorder import Recorder, default_path, dump
@@ -42,7 +43,7 @@ def test_finished_run_loads_completely(tmp_path: Path) -> None:
     assert json.loads(loaded.summary or "") == {"results": []}
 
 
-@pytest.mark.parametrize("text", ["ü", "%s", "100%", "\0", '"\0"', "{case}", "\u2028", ""])
+@each("text", "ü", "%s", "100%", "\0", '"\0"', "{case}", "\u2028", "")
 def test_row_is_written_like_any_record(tmp_path: Path, text: str) -> None:
     rows = [
         *ROWS,
@@ -98,15 +99,11 @@ def flaw_of(path: Path) -> str | None:
         return str(error)
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "rewrites.jsonl", "summary.json", "run.json"])
-@pytest.mark.parametrize("damage", ["emptied", "cut", "gone", "line dropped"])
+@each("name", "rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
+@each("damage", "emptied", "cut", "gone", "line dropped")
 def test_damaged_run_never_counts_as_complete(tmp_path: Path, name: str, damage: str) -> None:
     path = write_run(tmp_path) / name
-    text = path.read_text(encoding="utf-8")
-    if damage == "gone":
-        path.unlink()
-    else:
-        path.write_text({"emptied": "", "cut": text[: len(text) // 2], "line dropped": text.partition("\n")[2]}[damage])
+    damage_file(path, damage)
     assert flaw_of(tmp_path)
 
 
@@ -124,10 +121,12 @@ def test_missing_run_is_one_clear_line(tmp_path: Path) -> None:
         load(tmp_path / "run")
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
-    [{"generator": ["x"]}, {"case": {}}, {"reasons": [1]}]
-    + [{"response": {"author": "y", "turns": [], name: []}} for name in ("author", "attack", "severity")],
+    *(
+        [{"generator": ["x"]}, {"case": {}}, {"reasons": [1]}]
+        + [{"response": {"author": "y", "turns": [], name: []}} for name in ("author", "attack", "severity")]
+    ),
 )
 def test_rewrite_of_other_types_is_one_clear_line(tmp_path: Path, wrong: dict[str, Any]) -> None:
     write_run(tmp_path)

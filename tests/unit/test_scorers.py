@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_result import CommandResult
+from command_result import Run, check_refusal
 
 import distract
 from distract.core.errors import UsageError
 from distract.stats import intervals
 from distract.studies.gate.limits import Limits
 
-Run = Callable[..., CommandResult]
 JUDGE = """
 import distract, hashlib
 @distract.judge(scale={scale}, pass_mark={mark}, better={better!r})
@@ -116,7 +114,8 @@ def test_gate_without_a_pass_mark_is_inconclusive(run: Run) -> None:
     assert run("attack", "--judge", "planted:longer", "--limit", 4, "--out", "r").code == 0
     result = run("gate", "r", "--max-crossing", 0.5)
     assert (result.code, "has no pass mark" in result.words) == (3, True)
-    live = run("gate", "--judge", "planted:longer", "--max-crossing", 0.5)
-    assert (live.code, "--max-crossing needs a finished run" in live.err) == (2, True)
+    check_refusal(
+        run("gate", "--judge", "planted:longer", "--max-crossing", 0.5), "--max-crossing needs a finished run"
+    )
     with pytest.raises(UsageError, match="--max-crossing 2: expected a share"):
         Limits(max_crossing=2)

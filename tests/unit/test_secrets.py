@@ -7,9 +7,9 @@ import re
 import string
 from urllib.parse import quote
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.models.server.secrets import MARK, PART, scrub_values, scrubber
 
@@ -81,7 +81,7 @@ def test_text_without_a_key_is_unchanged(held: list[str], text: str) -> None:
         assert scrubber(held)(text) == text
 
 
-@pytest.mark.parametrize("key", ["none", "EMPTY", "", "abcd"])
+@each("key", "none", "EMPTY", "", "abcd")
 def test_non_secrets_are_unchanged(key: str) -> None:
     assert scrubber([key])(f"A {key} b {key * 3}") == f"A {key} b {key * 3}"
 
@@ -105,13 +105,13 @@ def test_json_names_and_texts_are_scrubbed_and_other_values_stay() -> None:
     assert scrub_values(data, scrubber([KEY])) == {MARK: [MARK, 1, None, True, 0.5, {"a": f"x{MARK}"}], "b": "c"}
 
 
-@pytest.mark.parametrize("between", [" ", ", ", "-", ". ", ": "])
+@each("between", " ", ", ", "-", ". ", ": ")
 def test_two_words_at_the_ends_of_a_key_are_not_a_key(between: str) -> None:
     text = f"Response{between}good. Therefore, Output (a) is better."
     assert scrubber({"Response0123456789good"})(text) == text
 
 
-@pytest.mark.parametrize("text", ["a" * 11 + "b", KEY[:11], KEY[:8] + "...", KEY, "*", "x", f"{KEY[:8]}*"])
+@each("text", "a" * 11 + "b", KEY[:11], KEY[:8] + "...", KEY, "*", "x", f"{KEY[:8]}*")
 def test_scrubbing_takes_linear_time(text: str) -> None:
     """A megabyte of near matches with keys of 200 characters takes seconds; quadratic time would be hours."""
     held = [(KEY * 5)[:200], (text * 200)[:200]]

@@ -9,6 +9,7 @@ import pytest
 from builders import case
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.attack import Attack
 from distract.core.errors import UnknownName, UsageError
@@ -35,16 +36,14 @@ def names(scope: Scope) -> list[str]:
     return [treatment.name for treatment in scope.treatments]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("assertiveness", "assertiveness"),
-        ("severity-2", "severity-2"),
-        ("severity-2+assertiveness", "severity-2+assertiveness"),
-        ("assertiveness+severity-2", "severity-2+assertiveness"),
-        ("severity-1 + null", "severity-1+null"),
-        ("severity-1+none", "severity-1"),
-    ],
+@each(
+    "name, expected",
+    ("assertiveness", "assertiveness"),
+    ("severity-2", "severity-2"),
+    ("severity-2+assertiveness", "severity-2+assertiveness"),
+    ("assertiveness+severity-2", "severity-2+assertiveness"),
+    ("severity-1 + null", "severity-1+null"),
+    ("severity-1+none", "severity-1"),
 )
 def test_attack_names_are_composed(name: str, expected: str) -> None:
     attack = parse_attack(name)
@@ -52,13 +51,13 @@ def test_attack_names_are_composed(name: str, expected: str) -> None:
     assert isinstance(attack, Degradation) is expected.startswith("severity")
 
 
-@pytest.mark.parametrize("name", ["severity-1+severity-2", "null+prolixity", "severity-1+null+prolixity"])
+@each("name", "severity-1+severity-2", "null+prolixity", "severity-1+null+prolixity")
 def test_incompatible_parts_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match=r"one severity and one distractor, as in severity-2\+assertiveness"):
         parse_attack(name)
 
 
-@pytest.mark.parametrize("name", ["severity-4", "severity-1+shouty", "+", "severity-1+"])
+@each("name", "severity-4", "severity-1+shouty", "+", "severity-1+")
 def test_unknown_parts_are_refused(name: str) -> None:
     with pytest.raises(UnknownName):
         parse_attack(name)
@@ -93,10 +92,9 @@ def test_severity_measure_covers_all_severities_and_distractors() -> None:
     assert "severity-2+prolixity is left out: no recorded rewrites in the data" in recorded_scope.notes
 
 
-@pytest.mark.parametrize(
-    ("attacks", "measures", "cases", "problem"),
-    [
-        (["severity-1"], ["flip"], TWEAKSET, "severity-1 is measured by severity_accuracy"),
+@each(
+    "attacks, measures, cases, problem",
+    (["severity-1"], ["flip"], TWEAKSET, "severity-1 is measured by severity_accuracy"),
         (["severity-1", "null"], ["severity"], TWEAKSET, "null alone has no severity_accuracy"),
         (["severity-1"], ["flip", "severity"], TWEAKSET, "flip needs an attack without a severity"),
         (["severity-1"], [], [PLAIN], "severity-1 does not apply: no case has a good response that meets all"),
@@ -106,7 +104,6 @@ def test_severity_measure_covers_all_severities_and_distractors() -> None:
         ([], ["severity_accuracy"], [PLAIN], "severity_accuracy does not apply"),
         (["prolixity"], ["flip_rate"], [ONE_CONSTRAINT], "flip_rate does not apply: no case has two responses"),
         ([], [], [BROKEN], "tie_rate|distractor_win_rate does not apply"),
-    ],
 )  # fmt: skip
 def test_explicit_unfit_choice_is_an_error(
     attacks: list[str], measures: list[str], cases: list[Case], problem: str
@@ -137,15 +134,13 @@ def test_missing_recorded_rewrites_are_an_error_if_requested() -> None:
     assert not has_recorded(Scope((get_attack("null"),), (), frozenset({"fixed"})), TWEAKSET)
 
 
-@pytest.mark.parametrize(
-    ("attacks", "measures", "compared"),
-    [
-        ([], [], {"flip"}),
-        (["severity-1"], [], {"severity"}),
-        (["severity-1", "prolixity"], [], {"flip", "severity"}),
-        ([], ["tie_rate"], {"fixed"}),
-        ([], ["exchange_rate", "flip"], {"fixed", "flip", "severity"}),
-    ],
+@each(
+    "attacks, measures, compared",
+    ([], [], {"flip"}),
+    (["severity-1"], [], {"severity"}),
+    (["severity-1", "prolixity"], [], {"flip", "severity"}),
+    ([], ["tie_rate"], {"fixed"}),
+    ([], ["exchange_rate", "flip"], {"fixed", "flip", "severity"}),
 )
 def test_comparisons_answer_what_is_named_else_flips(
     attacks: list[str], measures: list[str], compared: set[str]
@@ -153,15 +148,13 @@ def test_comparisons_answer_what_is_named_else_flips(
     assert find_scope(attacks, measures, TWEAKSET).compared == compared
 
 
-@pytest.mark.parametrize(
-    ("measures", "is_labelled", "net"),
-    [
-        ([], True, False),
-        ([], False, True),
-        (["net"], True, True),
-        (["net_flip_rate"], True, True),
-        (["flip_rate"], False, False),
-    ],
+@each(
+    "measures, is_labelled, net",
+    ([], True, False),
+    ([], False, True),
+    (["net"], True, True),
+    (["net_flip_rate"], True, True),
+    (["flip_rate"], False, False),
 )
 def test_net_rate_is_measured_if_named_or_without_labels(measures: list[str], is_labelled: bool, net: bool) -> None:
     cases = TWEAKSET if is_labelled else [replace(case, preferred=None, constraints=()) for case in TWEAKSET[:3]]
@@ -212,13 +205,11 @@ def test_only_fitting_cases_are_drawn_and_the_others_counted() -> None:
         draw(fixed, cases, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("measure", "attack", "truths"),
-    [
-        ("gain_rate", "sycophancy", "unsupported or injection"),
-        ("hollow-pass-rate", "plea", "hollow"),
-        ("robustness_rate", "plea", "same"),
-    ],
+@each(
+    "measure, attack, truths",
+    ("gain_rate", "sycophancy", "unsupported or injection"),
+    ("hollow-pass-rate", "plea", "hollow"),
+    ("robustness_rate", "plea", "same"),
 )
 def test_measure_of_another_truth_is_one_line(measure: str, attack: str, truths: str) -> None:
     with pytest.raises(UsageError, match=f"{measure} needs an attack of truth {truths}; name one"):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from loopback import Answer, FakeServer, FaultProxy, ReceivedRequest, completion, refusal, token
+from loops import each
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
@@ -58,19 +59,17 @@ def prefers_a(request: ReceivedRequest) -> dict[str, Any]:
 # Addresses and keys
 
 
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        ({"base_url": "http://me:pass@h/v1"}, "environment only"),
-        ({"base_url": "http://h/v1?key=pass"}, "environment only"),
-        ({"base_url": "ftp://h/v1"}, "http or https"),
-        ({"base_url": "localhost:8000"}, "http or https"),
-        ({"base_url": "http://h:pass/"}, "cannot be read"),
-        ({"model": " "}, "name the model"),
-        ({"concurrency": 0}, "1 to 1000"),
-        ({"timeout": 0.0}, "timeout above 0"),
-        ({"attempts": 0}, "at least 1 attempt"),
-    ],
+@each(
+    "arguments, part",
+    ({"base_url": "http://me:pass@h/v1"}, "environment only"),
+    ({"base_url": "http://h/v1?key=pass"}, "environment only"),
+    ({"base_url": "ftp://h/v1"}, "http or https"),
+    ({"base_url": "localhost:8000"}, "http or https"),
+    ({"base_url": "http://h:pass/"}, "cannot be read"),
+    ({"model": " "}, "name the model"),
+    ({"concurrency": 0}, "1 to 1000"),
+    ({"timeout": 0.0}, "timeout above 0"),
+    ({"attempts": 0}, "at least 1 attempt"),
 )
 def test_impossible_options_fail_before_loading(arguments: dict[str, Any], part: str) -> None:
     with pytest.raises(UsageError, match=part) as error:
@@ -215,16 +214,14 @@ def test_verdicts_are_located_in_the_reply(tokens: list[Any], expected: tuple[fl
     assert reply.probabilities == (None if expected is None else pytest.approx(expected))
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("[[A]]", "A"),
-        ("\n[[B]]", "B"),
-        ("A]]", "A"),
-        ("Both are fine, yet A is not. [[B]]", "B"),
-        ("[[A]] is tempting.\n\nFinal verdict: [[B]]", "B"),
-        ("neither", None),
-    ],
+@each(
+    "message, expected",
+    ("[[A]]", "A"),
+    ("\n[[B]]", "B"),
+    ("A]]", "A"),
+    ("Both are fine, yet A is not. [[B]]", "B"),
+    ("[[A]] is tempting.\n\nFinal verdict: [[B]]", "B"),
+    ("neither", None),
 )
 def test_words_decide_without_probabilities(message: str, expected: str | None) -> None:
     def silent(request: ReceivedRequest) -> dict[str, Any] | Answer:
@@ -253,7 +250,7 @@ def test_missing_probabilities_are_not_requested_again() -> None:
     assert [(reply.text, reply.probabilities) for reply in replies] == [("A]]", None)] * 2
 
 
-@pytest.mark.parametrize("message", ["[[", "Based"])
+@each("message", "[[", "Based")
 def test_server_that_restarts_answers_gets_no_prefill(message: str) -> None:
     def answer(request: ReceivedRequest) -> dict[str, Any]:
         if "continue_final_message" in request.body:
@@ -340,23 +337,18 @@ def test_repeated_refusals_end_after_a_limit() -> None:
             assert len(server.probes) < 16
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        (
-            refusal(400, "This model's maximum context length is 10 tokens, yours is 20; reduce max_tokens."),
-            "too long: ",
-        ),
-        (refusal(400, "x", code="context_length_exceeded", param="messages"), "too long: x"),
-        (refusal(413, "big"), "too long: big"),
-        (refusal(400, "violates our content policy; temperature", param=None), "refused by the server: violates"),
-        (refusal(403, "your input was flagged"), "refused by the server: your input"),
-        (refusal(400, "Invalid prompt", code="content_filter"), "refused by the server: Invalid prompt"),
-        (refusal(451, "content policy: " + "z" * 500 + KEY), "refused by the server: content policy: zzz"),
-        (Answer(completion(None, finish="content_filter")), "refused"),
-        (Answer(completion(None, refusal=f"I cannot. {KEY}")), "refused: I cannot."),
-        (Answer(completion("", finish="length")), "truncated: nothing but reasoning"),
-    ],
+@each(
+    "answer, expected",
+    (refusal(400, "This model's maximum context length is 10 tokens, yours is 20; reduce max_tokens."), "too long: "),
+    (refusal(400, "x", code="context_length_exceeded", param="messages"), "too long: x"),
+    (refusal(413, "big"), "too long: big"),
+    (refusal(400, "violates our content policy; temperature", param=None), "refused by the server: violates"),
+    (refusal(403, "your input was flagged"), "refused by the server: your input"),
+    (refusal(400, "Invalid prompt", code="content_filter"), "refused by the server: Invalid prompt"),
+    (refusal(451, "content policy: " + "z" * 500 + KEY), "refused by the server: content policy: zzz"),
+    (Answer(completion(None, finish="content_filter")), "refused"),
+    (Answer(completion(None, refusal=f"I cannot. {KEY}")), "refused: I cannot."),
+    (Answer(completion("", finish="length")), "truncated: nothing but reasoning"),
 )
 def test_rejected_request_gets_its_own_failure(answer: Answer, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -426,13 +418,11 @@ def upstream() -> Iterator[FakeServer]:
         yield server
 
 
-@pytest.mark.parametrize(
-    ("wrong", "expected"),
-    [
-        ("null", Reply(failure="no reply: empty reply", tokens_in=11, tokens_out=2)),
-        ("refusal", Reply(failure="refused: I would rather not.", tokens_in=11, tokens_out=2)),
-        ("length", Reply(text="re: ", finish="length", tokens_in=11, tokens_out=2)),
-    ],
+@each(
+    "wrong, expected",
+    ("null", Reply(failure="no reply: empty reply", tokens_in=11, tokens_out=2)),
+    ("refusal", Reply(failure="refused: I would rather not.", tokens_in=11, tokens_out=2)),
+    ("length", Reply(text="re: ", finish="length", tokens_in=11, tokens_out=2)),
 )
 def test_invalid_answer_is_a_failure(wrong: str, expected: Reply, upstream: FakeServer) -> None:
     with FaultProxy(upstream.url, lambda content, time: wrong if content == "odd" else None) as proxy:
@@ -441,7 +431,7 @@ def test_invalid_answer_is_a_failure(wrong: str, expected: Reply, upstream: Fake
     assert fine.text == "re: fine"
 
 
-@pytest.mark.parametrize("wrong", FAULTS)
+@each("wrong", *FAULTS)
 def test_unanswered_request_is_marked_and_not_stored(wrong: str, upstream: FakeServer) -> None:
     requests = [words("odd"), *(words(f"fine {i}") for i in range(40))]
     with FaultProxy(upstream.url, lambda content, time: wrong if content == "odd" else None) as proxy:
@@ -507,14 +497,12 @@ def test_three_unanswered_requests_mean_a_dead_server() -> None:
             stream.close()
 
 
-@pytest.mark.parametrize(
-    ("answer", "part"),
-    [
-        (refusal(404, "The model `m2` does not exist"), "has no model 'm2'; it has m$"),
-        (refusal(403, "not for you"), "refuses: 403 not for you"),
-        (refusal(429, "You exceeded your quota", code="insufficient_quota"), "even a plain request: 429 You exceeded"),
-        (refusal(400, "Your credit balance is too low"), "even a plain request: 400 Your credit balance"),
-    ],
+@each(
+    "answer, part",
+    (refusal(404, "The model `m2` does not exist"), "has no model 'm2'; it has m$"),
+    (refusal(403, "not for you"), "refuses: 403 not for you"),
+    (refusal(429, "You exceeded your quota", code="insufficient_quota"), "even a plain request: 429 You exceeded"),
+    (refusal(400, "Your credit balance is too low"), "even a plain request: 400 Your credit balance"),
 )
 def test_permanent_fault_ends_the_run_at_once(answer: Answer, part: str) -> None:
     with FakeServer(prefers_a, probed=lambda request: answer) as server:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion
+from loops import each
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
@@ -77,7 +78,7 @@ def endless(request: ReceivedRequest) -> Answer | dict[str, Any]:
     return Answer(b"endless") if request.content == "odd" else completion("fine")
 
 
-@pytest.mark.parametrize("status", [200, 400, 429, 500])
+@each("status", 200, 400, 429, 500)
 def test_endless_answer_fails_after_the_usual_attempts(status: int) -> None:
     with Endless(
         lambda request: Answer(b"endless", status) if request.content == "odd" else completion("fine")
@@ -106,7 +107,7 @@ def test_trickling_answer_times_out_like_any_other() -> None:
     assert fine.text == "fine"
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "X-GZIP", "deflate"])
+@each("encoding", "gzip", "X-GZIP", "deflate")
 def test_answer_may_be_compressed(encoding: str) -> None:
     text = "".join(chr(97 + i * i % 23) for i in range(300_000))
     with serve_odd(compress_answer(completion(text), encoding)) as server:
@@ -114,20 +115,18 @@ def test_answer_may_be_compressed(encoding: str) -> None:
         assert {request.headers["accept-encoding"] for request in server.asked} == {"gzip"}
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (Answer(b"{}", headers={"content-encoding": "br"}), "compressed in a way that was not requested"),
-        (Answer(b"{}", headers={"content-encoding": "gzip, gzip"}), "compressed in a way that was not requested"),
-        (Answer(b"{}", headers={"content-encoding": "gzip"}), "not compressed as the server says"),
-        (Answer(b"[" * 200_000), "the reply is nested too deeply"),
-        (Answer(b"[" * 2_000 + b"]" * 2_000), "the reply is nested too deeply"),
-        (Answer(b"\xff{"), "the reply is not JSON"),
-        (Answer(b"9" * 5000), "the reply is not JSON"),
-        (Answer(b""), "the reply is not JSON"),
-        (Answer(b"x" * 2**20, 500), "500: xxxx"),
-        (Answer(b"[" * 200_000, 503), "503: [[[["),
-    ],
+@each(
+    "answer, message",
+    (Answer(b"{}", headers={"content-encoding": "br"}), "compressed in a way that was not requested"),
+    (Answer(b"{}", headers={"content-encoding": "gzip, gzip"}), "compressed in a way that was not requested"),
+    (Answer(b"{}", headers={"content-encoding": "gzip"}), "not compressed as the server says"),
+    (Answer(b"[" * 200_000), "the reply is nested too deeply"),
+    (Answer(b"[" * 2_000 + b"]" * 2_000), "the reply is nested too deeply"),
+    (Answer(b"\xff{"), "the reply is not JSON"),
+    (Answer(b"9" * 5000), "the reply is not JSON"),
+    (Answer(b""), "the reply is not JSON"),
+    (Answer(b"x" * 2**20, 500), "500: xxxx"),
+    (Answer(b"[" * 200_000, 503), "503: [[[["),
 )
 def test_undecodable_answer_is_one_line(answer: Answer, message: str) -> None:
     with serve_odd(answer) as server:
@@ -138,7 +137,7 @@ def test_undecodable_answer_is_one_line(answer: Answer, message: str) -> None:
     assert fine.text == "fine"
 
 
-@pytest.mark.parametrize("path", ["/v1/models", "/tokenize"])
+@each("path", "/v1/models", "/tokenize")
 def test_model_and_token_lists_are_bounded(path: str) -> None:
     class Full(FakeServer):
         async def answer(self, request: ReceivedRequest) -> Answer:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal
+from loops import each
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
@@ -66,9 +67,10 @@ def test_absurd_delays_are_ignored_or_capped() -> None:
     assert retry_after({"retry-after": "-1e12"}, 1.8e9) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("delay", "message"),
-    [("1e12", "300 s or longer (429: slow down); waiting 300 s"), ("45", "45 s (429: slow down); waiting")],
+@each(
+    "delay, message",
+    ("1e12", "300 s or longer (429: slow down); waiting 300 s"),
+    ("45", "45 s (429: slow down); waiting"),
 )
 def test_long_delay_is_announced_once(
     delay: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -102,7 +104,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", *NAMES)
 def test_answering_model_is_compared_with_the_requested_one(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with FakeServer(lambda request: {**completion("hi"), "model": name}) as server:
         judge = OpenAI("m", base_url=server.url)
@@ -114,7 +116,7 @@ def test_answering_model_is_compared_with_the_requested_one(name: str, capsys: p
     assert "".join(judge.reported).isprintable()
 
 
-@pytest.mark.parametrize("name", [None, 7, ["m"], {"m": 1}, "", " ", True])
+@each("name", None, 7, ["m"], {"m": 1}, "", " ", True)
 def test_server_may_omit_the_answering_model(name: object, capsys: pytest.CaptureFixture[str]) -> None:
     with FakeServer(lambda request: {**completion("hi"), "model": name, "system_fingerprint": name}) as server:
         judge = OpenAI("m", base_url=server.url)
@@ -156,23 +158,21 @@ def test_manifest_and_no_row_lists_answering_models(run: Any) -> None:
         assert Path("r/rows.jsonl").read_bytes() == Path("t/rows.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("logprob", "taken"),
-    [
-        (-(10**400), True),
-        (10**400, False),
-        (-1e308, True),
-        (math.nan, False),
-        (math.inf, False),
-        (-math.inf, True),
-        (True, False),
-        (False, False),
-        ("-0.1", False),
-        (None, False),
-        ([], False),
-        (-0.5, True),
-        (0, True),
-    ],
+@each(
+    "logprob, taken",
+    (-(10**400), True),
+    (10**400, False),
+    (-1e308, True),
+    (math.nan, False),
+    (math.inf, False),
+    (-math.inf, True),
+    (True, False),
+    (False, False),
+    ("-0.1", False),
+    (None, False),
+    ([], False),
+    (-0.5, True),
+    (0, True),
 )
 def test_invalid_probability_is_left_out(logprob: object, taken: bool) -> None:
     item = {"token": "A", "logprob": logprob, "top_logprobs": [{"token": "B", "logprob": logprob}]}
@@ -182,13 +182,11 @@ def test_invalid_probability_is_left_out(logprob: object, taken: bool) -> None:
     assert all(0.0 <= math.exp(value) <= 1.0 for _, value in token.likely)
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({}, "no key was sent; set FIRST or SECOND in the environment"),
-        ({"SECOND": "k-123456789"}, "the key in SECOND was sent"),
-        ({"FIRST": "k-1", "SECOND": "k-2"}, "the key in FIRST was sent"),
-    ],
+@each(
+    "keys, message",
+    ({}, "no key was sent; set FIRST or SECOND in the environment"),
+    ({"SECOND": "k-123456789"}, "the key in SECOND was sent"),
+    ({"FIRST": "k-1", "SECOND": "k-2"}, "the key in FIRST was sent"),
 )
 def test_refused_key_is_named(keys: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, key in keys.items():
@@ -207,9 +205,7 @@ def test_key_over_an_open_connection_is_named(monkeypatch: pytest.MonkeyPatch) -
     assert message == "no key was sent: that in FIRST would be sent unencrypted; use https"
 
 
-@pytest.mark.parametrize(
-    ("path", "message"), [("", "check the address and the model's name, 'm'$"), ("x", "most end in /v1$")]
-)
+@each("path, message", ("", "check the address and the model's name, 'm'$"), ("x", "most end in /v1$"))
 def test_wrong_address_path_is_explained(path: str, message: str) -> None:
     with FakeServer(lambda request: completion("hi"), probed=lambda request: refusal(404, "Not found")) as server:
         server.probed = lambda request: refusal(404, "Not found")

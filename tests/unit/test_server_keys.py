@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import Run
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
+from loops import each
 
 from distract.core.errors import DistractError, UsageError
 from distract.core.loop import answer
@@ -91,7 +91,7 @@ ECHOES: list[Answer | dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("echo", ECHOES)
+@each("echo", *ECHOES)
 def test_echoed_key_reaches_neither_reply_nor_store(echo: Answer | dict[str, Any], tmp_path: Path) -> None:
     class Patient(FakeServer):
         """Answers the odd request after the fine one, because a server without any valid answer would end the run."""
@@ -115,16 +115,14 @@ def test_echoed_key_reaches_neither_reply_nor_store(echo: Answer | dict[str, Any
     assert not any(is_shown(path.read_bytes().decode("latin-1")) for path in tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
+@each(
     "probed",
-    [
-        refusal(401, f"Incorrect API key provided: {KEY}"),
-        refusal(401, f"Incorrect API key provided: {SHOWN}"),
-        refusal(404, f"no model for {KEY}"),
-        refusal(400, KEY),
-        Answer(KEY.encode(), 500),
-        Answer({"error": {"message": "", "code": KEY}}, 402),
-    ],
+    refusal(401, f"Incorrect API key provided: {KEY}"),
+    refusal(401, f"Incorrect API key provided: {SHOWN}"),
+    refusal(404, f"no model for {KEY}"),
+    refusal(400, KEY),
+    Answer(KEY.encode(), 500),
+    Answer({"error": {"message": "", "code": KEY}}, 402),
 )
 def test_no_server_message_shows_a_key(probed: Answer) -> None:
     class Named(FakeServer):
@@ -146,7 +144,7 @@ def test_key_of_another_server_is_scrubbed_too(monkeypatch: pytest.MonkeyPatch) 
     assert reply.text == f"so {MARK} it is"
 
 
-@pytest.mark.parametrize("dummy", ["none", "EMPTY"])
+@each("dummy", "none", "EMPTY")
 def test_dummy_key_is_not_scrubbed(dummy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", dummy)
     with FakeServer(lambda request: completion(f"It is {dummy}.")) as server:
@@ -173,9 +171,7 @@ def test_verdicts_by_probability_do_not_depend_on_the_key(monkeypatch: pytest.Mo
     assert results[1].text == message
 
 
-def test_run_store_and_tables_show_no_key(
-    run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_store_and_tables_show_no_key(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", KEY)
 
     def echoes(request: ReceivedRequest) -> dict[str, Any]:
@@ -252,18 +248,16 @@ def own_options(tmp_path: Path, text: str) -> Options:
     return Options(catalogue=tmp_path / "own.toml")
 
 
-@pytest.mark.parametrize(
-    ("entry", "allowed", "message"),
-    [
-        ('key = "MY_API_KEY"', "", ""),
-        ('key = "AWS_SECRET_ACCESS_KEY"', "", "only variables that end in _API_KEY are sent"),
-        ('key = "HOME"', "OTHER", "only variables that end in _API_KEY are sent"),
-        ('key = "API_KEY_FILE"', "", "only variables that end in _API_KEY are sent"),
-        ('key = "AWS_SECRET_ACCESS_KEY"', "OTHER, AWS_SECRET_ACCESS_KEY", ""),
-        ('key = "OPENAI_API_KEY"', "", "that is the key of api.openai.com"),
-        ('key = "ANTHROPIC_API_KEY"', "", "that is the key of api.anthropic.com"),
-        ('key = "OPENAI_API_KEY"', "OPENAI_API_KEY", ""),
-    ],
+@each(
+    "entry, allowed, message",
+    ('key = "MY_API_KEY"', "", ""),
+    ('key = "AWS_SECRET_ACCESS_KEY"', "", "only variables that end in _API_KEY are sent"),
+    ('key = "HOME"', "OTHER", "only variables that end in _API_KEY are sent"),
+    ('key = "API_KEY_FILE"', "", "only variables that end in _API_KEY are sent"),
+    ('key = "AWS_SECRET_ACCESS_KEY"', "OTHER, AWS_SECRET_ACCESS_KEY", ""),
+    ('key = "OPENAI_API_KEY"', "", "that is the key of api.openai.com"),
+    ('key = "ANTHROPIC_API_KEY"', "", "that is the key of api.anthropic.com"),
+    ('key = "OPENAI_API_KEY"', "OPENAI_API_KEY", ""),
 )
 def test_catalogue_sends_keys_only_to_its_own_servers(
     entry: str, allowed: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -323,7 +317,7 @@ def test_redefined_built_in_name_is_noted(tmp_path: Path) -> None:
     ],
 )
 def test_address_password_appears_in_no_message(
-    address: str, run: Callable[..., CommandResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    address: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def assert_no_password(*arguments: object) -> None:
         done = run("attack", *arguments)
@@ -355,23 +349,19 @@ def test_address_password_appears_in_no_message(
         ("check", f"https://u:{PASSWORD}@h/v1"),
     ],
 )
-def test_misplaced_address_loses_its_password_in_the_message(
-    arguments: tuple[str, ...], run: Callable[..., CommandResult]
-) -> None:
+def test_misplaced_address_loses_its_password_in_the_message(arguments: tuple[str, ...], run: Run) -> None:
     done = run(*arguments)
     assert done.code == 2
     assert PASSWORD not in done.out + done.err
 
 
-@pytest.mark.parametrize(
+@each(
     "proxy",
-    [
-        f"http://user:{PASSWORD}@127.0.0.1:9",
-        f"http://user:p@s:{PASSWORD}@127.0.0.1:99999",
-        f"ftp://user:{PASSWORD}@h",
-        f"http://user:{PASSWORD}\n@h",
-        f"socks5://user:{PASSWORD}@127.0.0.1:9",
-    ],
+    f"http://user:{PASSWORD}@127.0.0.1:9",
+    f"http://user:p@s:{PASSWORD}@127.0.0.1:99999",
+    f"ftp://user:{PASSWORD}@h",
+    f"http://user:{PASSWORD}\n@h",
+    f"socks5://user:{PASSWORD}@127.0.0.1:9",
 )
 def test_proxy_password_appears_in_no_message(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTPS_PROXY", "ALL_PROXY"):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import UsageError
 from distract.core.records import Message, Request
@@ -214,17 +215,15 @@ def test_several_addresses_are_one_judge() -> None:
     assert moved.identity == judge.identity
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("http://a/v1,", "does not begin with http"),
-        ("http://a/v1,ftp://b", "does not begin with http"),
-        ("http://a/v1,http://a:80/v1", "the server http://a/v1 is named twice"),
-        ("https://api.openai.com/v1,https://b/v1", "OpenAI's own server shares no judge with others"),
-        ("https://b/v1,https://API.openai.com:443/v2", "OpenAI's own server shares no judge with others"),
-        ("http://a/v1/x,y", "does not begin with http"),
-        ("http://a/v1,http://user:secret@b/v1", "must not hold a user, a password"),
-    ],
+@each(
+    "text, message",
+    ("http://a/v1,", "does not begin with http"),
+    ("http://a/v1,ftp://b", "does not begin with http"),
+    ("http://a/v1,http://a:80/v1", "the server http://a/v1 is named twice"),
+    ("https://api.openai.com/v1,https://b/v1", "OpenAI's own server shares no judge with others"),
+    ("https://b/v1,https://API.openai.com:443/v2", "OpenAI's own server shares no judge with others"),
+    ("http://a/v1/x,y", "does not begin with http"),
+    ("http://a/v1,http://user:secret@b/v1", "must not hold a user, a password"),
 )
 def test_wrong_lists_of_addresses_are_explained(text: str, message: str) -> None:
     with pytest.raises(UsageError) as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_result import check_refusal
 
 import distract
 from distract.core.errors import UsageError
@@ -27,10 +28,8 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize(
-    ("text", "typed", "judge", "cases", "names"),
-    [
-        ("judge = 'planted:bold'\nlimit = 3", (), "planted:bold", 3, "judge, limit"),
+@pytest.mark.parametrize(("text", "typed", "judge", "cases", "names"), [
+    ("judge = 'planted:bold'\nlimit = 3", (), "planted:bold", 3, "judge, limit"),
         ("judge = 'planted:bold'\nlimit = '3'", ("--limit", "2"), "planted:bold", 2, "judge"),
         ("judge = 'planted:bold'\n[attack]\njudge = 'planted:fair'", (), "planted:fair", 24, "judge"),
         ("judge = 'planted:bold'\n[gate]\nlimit = 3", ("--judge", "planted:fair"), "planted:fair", 24, None),
@@ -39,8 +38,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
          "judge, concurrency, timeout"),
         ("judge = 'planted:fair'\nmodel-option = ['timeout=3']", (), "planted:fair", 24, "judge, timeout"),
         ("judge = 'planted:fair'\n[plan-gate]\nmax-flip-rate = 0.1", (), "planted:fair", 24, "judge"),
-    ],
-)  # fmt: skip
+])  # fmt: skip
 def test_file_sets_untyped_options(
     run: Any, text: str, typed: tuple[str, ...], judge: str, cases: int, names: str | None
 ) -> None:
@@ -71,14 +69,11 @@ def test_nearest_file_counts_and_two_in_one_folder_are_refused(
     settings("[tool.ruff]", SHARED_FILE)
     assert run(*PLANNED).code == 0
     settings("[tool.distract]\njudge = 'planted:fair'", SHARED_FILE)
-    ran = run(*PLANNED)
-    assert (ran.code, "has [tool.distract] too; keep one of them" in ran.err) == (2, True)
+    check_refusal(run(*PLANNED), "has [tool.distract] too; keep one of them")
 
 
-@pytest.mark.parametrize(
-    ("text", "command", "message"),
-    [
-        ("judge = planted:fair", PLANNED, ":1: not TOML: Invalid value; put texts in quotes"),
+@pytest.mark.parametrize(("text", "command", "message"), [
+    ("judge = planted:fair", PLANNED, ":1: not TOML: Invalid value; put texts in quotes"),
         ("[tool.distract]\nlimit = 3", PLANNED, "[tool.distract] belongs in pyproject.toml; here leave the prefix out"),
         ("judge = 3", PLANNED, ":1: judge: expected the name of a judge in quotes, found 3"),
         ("juge = 'x'", PLANNED, ":1: juge: unknown table or setting 'juge'; did you mean 'judge'?"),
@@ -110,10 +105,7 @@ def test_nearest_file_counts_and_two_in_one_folder_are_refused(
         ("[gates]\nmax-flip-rate = 0.1", GATE, ":1: gates: unknown table or setting 'gates'; did you mean 'gate'?"),
         (f"[{'g' * 1000}]", GATE, "unknown setting 'gggg"),
         ("[gate]\nmax-fliprate = 0.1", GATE, ":2: gate.max-fliprate: unknown setting 'max-fliprate'; did you mean"),
-        ("[gate\n", GATE, ":1: not TOML"),
-    ],
-    ids=lambda value: value[-40:] if isinstance(value, str) else "",
-)  # fmt: skip
+        ("[gate\n", GATE, ":1: not TOML")])  # fmt: skip
 def test_wrong_setting_is_one_line_with_its_place(run: Any, text: str, command: tuple[str, ...], message: str) -> None:
     settings(text)
     ran = run(*command)
@@ -130,10 +122,8 @@ def test_help_works_with_a_wrong_file(run: Any) -> None:
         assert run(*command).code == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("model-option = {trust-remote-code = true}", "trust-remote-code: only on the command line: it runs code"),
+@pytest.mark.parametrize(("text", "message"), [
+    ("model-option = {trust-remote-code = true}", "trust-remote-code: only on the command line: it runs code"),
         ("model-option = ['trust_remote_code=true']", "trust-remote-code: only on the command line: it runs code"),
         ("trust-remote-code = true", "trust-remote-code: only on the command line: it runs code"),
         ("catalogue = 'c.toml'", "catalogue: only on the command line: it decides which servers get your keys"),
@@ -152,8 +142,7 @@ def test_help_works_with_a_wrong_file(run: Any) -> None:
         ("generator = ' HTTPS://evil.example#m'", "generator: names a server"),
         ("base-url = 'https://evil.example/v1'", "base-url: names a server; to send it the key in DISTRACT_API_KEY"),
         ("model-option = {base_url = 'https://evil.example/v1'}", "base-url: names a server"),
-    ],
-)  # fmt: skip
+])  # fmt: skip
 def test_foreign_settings_run_no_code_and_reach_no_key_or_file(
     run: Any, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
@@ -161,9 +150,7 @@ def test_foreign_settings_run_no_code_and_reach_no_key_or_file(
     Path("link").symlink_to(Path(sys.prefix))
     settings(text)
     command = GATE if "[gate]" in text else PLANNED
-    ran = run(*command)
-    assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert message in ran.err
+    check_refusal(run(*command), message)
 
 
 @pytest.mark.parametrize("text", ["base-url = 'http://127.0.0.1:9/v1'", "base-url = 'https://api.openai.com/v1'"])
@@ -191,8 +178,7 @@ def test_inapplicable_shared_setting_is_ignored(run: Any) -> None:
     assert (ran.code, "needs --judge" in ran.err) == (3, False)
     assert "settings: distract.toml: judge, budget, engine, max-flip-rate, confidence" in ran.err
     settings("[gate]\nbudget = 3\nmax-flip-rate = 0.9")
-    ran = run("gate", "r")
-    assert (ran.code, "--budget needs --judge" in ran.err) == (2, True)
+    check_refusal(run("gate", "r"), "--budget needs --judge")
 
 
 def test_python_gate_reads_the_same_thresholds(run: Any) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from importlib import resources
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.registry import attacks
 from distract.data.constraints import check, parse
@@ -24,7 +24,7 @@ THREE = tuple(
 )
 
 
-@pytest.mark.parametrize("severity", LOWER)
+@each("severity", *LOWER)
 def test_nearly_every_embedded_answer_can_be_made_worse_by_any_amount(severity: int) -> None:
     refused = []
     for case in EVERY_OTHER:
@@ -45,7 +45,7 @@ def test_seed_chooses_the_constraint_to_break() -> None:
     assert len(broken) == 3
 
 
-@pytest.mark.parametrize("severity", LOWER)
+@each("severity", *LOWER)
 def test_broken_constraints_count_and_too_few_leave_the_text(severity: int) -> None:
     # The title is missing, so one constraint is broken before the attack.
     worse = LOWER[severity].rewrite(GOOD, THREE, 0)

@@ -161,7 +161,12 @@ def test_merge_replaces_no_run_that_was_made_otherwise() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("reported", {"judge": 5}), ("fingerprints", {"judge": [["a"], "b"]}), ("dollars", float("inf")), ("times", 5)],
+    [
+        ("reported", {"judge": 5}),
+        ("fingerprints", {"judge": [["a"], "b"]}),
+        ("dollars", float("inf")),
+        ("times", 5),
+    ],
 )
 def test_odd_values_of_a_manifest_are_left_out(name: str, value: object) -> None:
     paths = judge_shards("consistency", 2)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
+from command_result import Run, check_refusal
 from shard_runs import contents, judge_shards, prepare
 
 import distract
 from distract.core import runs
 from distract.core.errors import UsageError
 from distract.core.shard import Shard
-
-Run = Callable[..., CommandResult]
 
 
 @pytest.fixture(autouse=True)
@@ -109,23 +107,17 @@ def test_shard_is_refused_in_one_line(arguments: Sequence[str], message: str, ru
     Path("v.jsonl").write_text(
         '{"model_a": "m0", "model_b": "m1", "winner": "model_a", "question_id": 1}\n', encoding="utf-8"
     )
-    refused = run(*arguments, "--shard", "1/2")
-    assert (refused.code, refused.out) == (2, "")
-    assert message in refused.err
-    assert len(refused.err.splitlines()) == 1
+    check_refusal(run(*arguments, "--shard", "1/2"), message)
 
 
 def test_setting_of_a_file_is_refused(run: Run) -> None:
     Path("distract.toml").write_text('shard = "1/2"\n', encoding="utf-8")
-    refused = run(*LINES["attack"])
-    assert refused.code == 2
-    assert "each machine has its own" in refused.err
+    check_refusal(run(*LINES["attack"]), "each machine has its own")
 
 
 def test_merge_into_a_shard_is_refused(run: Run) -> None:
     paths = judge_shards("consistency", 2)
-    refused = run("merge", *paths, "--out", paths[0])
-    assert (refused.code, "holds shard 1/2 of this run" in refused.err) == (2, True)
+    check_refusal(run("merge", *paths, "--out", paths[0]), "holds shard 1/2 of this run")
     assert runs.load(paths[0], Shard(1, 2)).flaw is None
 
 

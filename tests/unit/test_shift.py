@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from scipy import stats
 from test_boards import CLOSED, HARD, POINTS, Row, matches, sample_rows
 
@@ -104,8 +105,8 @@ def test_pairing_removes_shared_prompt_noise() -> None:
         assert change.change - change.low < 2 * math.sqrt(2) * standing.error * 0.8
 
 
-@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
-@pytest.mark.parametrize("known", [True, False])
+@each("system", *SYSTEMS)
+@each("known", True, False)
 def test_board_has_no_shift_against_itself(system: RatingSystem, known: bool) -> None:
     played = add_lengths(matches(sample_rows(), known))
     shift = compute_shift(played, played, system, 30)
@@ -123,7 +124,7 @@ def add_lengths(played: Matches) -> Matches:
     return replace(played, lengths=lengths)
 
 
-@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
+@each("system", *SYSTEMS)
 def test_reverse_shift_is_the_opposite(system: RatingSystem) -> None:
     rows = sample_rows()
     before, after = add_lengths(matches(rows)), add_lengths(matches(improve(rows, "d")))
@@ -211,7 +212,7 @@ def test_oversized_table_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not compute_shift(matches(rows, False), matches(improve(rows, "d"), False)).paired
 
 
-@pytest.mark.parametrize(("first", "second"), [(True, False), (False, True)])
+@each("first, second", (True, False), (False, True))
 def test_one_side_may_lack_prompts(first: bool, second: bool) -> None:
     rows = sample_rows()
     shift = compute_shift(matches(rows, first), matches(improve(rows, "d"), second))
@@ -236,8 +237,8 @@ def test_boards_without_a_common_model_show_no_change() -> None:
     assert all(change.change is None for change in shift.changes)
 
 
-@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
-@pytest.mark.parametrize(("name", "other"), [*((name, name) for name in HARD), ("all ties", "always the same")])
+@each("system", *SYSTEMS)
+@each("name, other", *((name, name) for name in HARD), ("all ties", "always the same"))
 def test_hard_input_gives_a_shift(name: str, other: str, system: RatingSystem) -> None:
     rows = [(a, b, {"a": "b", "b": "a", "tie": "tie"}[o], p) for a, b, o, p in HARD[other][0]]
     shift = compute_shift(add_lengths(matches(HARD[name][0])), add_lengths(matches(rows)), system, 20)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_result import check_refusal
 
 LOGS = 40
 
@@ -83,11 +84,14 @@ def test_gate_on_few_prompts_is_inconclusive(run: Callable[..., Any], logs: str)
 
 
 def test_live_gate_says_what_to_do(run: Callable[..., Any], logs: str) -> None:
-    result = run("gate", "--judge", "planted:fair", "--data", logs, "--max-flip-rate", 0.1)
-    assert result.code == 2
-    assert "each rewrite is judged against its original" in result.err
-    result = run("gate", "--judge", "planted:fair", "--data", logs, "--max-win-rate", 0.1)
-    assert (result.code, "--max-win-rate needs a finished run" in result.err) == (2, True)
+    check_refusal(
+        run("gate", "--judge", "planted:fair", "--data", logs, "--max-flip-rate", 0.1),
+        "each rewrite is judged against its original",
+    )
+    check_refusal(
+        run("gate", "--judge", "planted:fair", "--data", logs, "--max-win-rate", 0.1),
+        "--max-win-rate needs a finished run",
+    )
 
 
 def test_labelled_pairs_cannot_evade_the_check_of_the_judge(run: Callable[..., Any]) -> None:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from loops import each
 
 from distract.core.errors import DataError, DistractError, UnknownName, UsageError
 from distract.data.datasets import READERS
@@ -31,22 +32,16 @@ def test_existing_path_wins_over_a_format(tmp_path: Path, monkeypatch: pytest.Mo
     assert source.name == "arena:v.csv"
 
 
-@pytest.mark.parametrize(
-    ("spec", "kind", "expected"),
-    [
-        ("elsewhere.csv", DataError, r"elsewhere.csv: no such file \(built-in data sets: tweakset\)"),
-        ("arena:elsewhere.csv", DataError, "elsewhere.csv: no such file"),
-        ("", DataError, "no such file"),
-        ("arena:", DataError, "no such file"),
-        ("x" * 5000, DataError, "no such file"),
-        ("a\0b", DataError, "no such file"),
-        (
-            "areana:v.csv",
-            UnknownName,
-            r"unknown format of matches 'areana'; did you mean 'arena'\? \(known: .*mt-bench",
-        ),
-        ("tweakset", DataError, r"nothing can be rated: not two responses of different authors \(\d+\)"),
-    ],
+@each(
+    "spec, kind, expected",
+    ("elsewhere.csv", DataError, r"elsewhere.csv: no such file \(built-in data sets: tweakset\)"),
+    ("arena:elsewhere.csv", DataError, "elsewhere.csv: no such file"),
+    ("", DataError, "no such file"),
+    ("arena:", DataError, "no such file"),
+    ("x" * 5000, DataError, "no such file"),
+    ("a\0b", DataError, "no such file"),
+    ("areana:v.csv", UnknownName, r"unknown format of matches 'areana'; did you mean 'arena'\? \(known: .*mt-bench"),
+    ("tweakset", DataError, r"nothing can be rated: not two responses of different authors \(\d+\)"),
 )
 def test_missing_source_is_one_line(
     spec: str, kind: type[DistractError], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -62,18 +57,16 @@ def test_irregular_file_is_not_read(tmp_path: Path) -> None:
         read(str(tmp_path / "pipe"))
 
 
-@pytest.mark.parametrize(
-    ("name", "form"),
-    [
-        ("native.jsonl", "native"),
-        ("reife.json", "reife"),
-        ("llmbar.json", "llmbar"),
-        ("pandalm.json", "pandalm"),
-        ("instrusum.json", "instrusum"),
-        ("judgebench.jsonl", "judgebench"),
-        ("rewardbench.jsonl", "rewardbench"),
-        ("mt-bench-human.jsonl", "arena"),  # votes are recognised before the cases made of them
-    ],
+@each(
+    "name, form",
+    ("native.jsonl", "native"),
+    ("reife.json", "reife"),
+    ("llmbar.json", "llmbar"),
+    ("pandalm.json", "pandalm"),
+    ("instrusum.json", "instrusum"),
+    ("judgebench.jsonl", "judgebench"),
+    ("rewardbench.jsonl", "rewardbench"),
+    ("mt-bench-human.jsonl", "arena"),  # votes are recognised before the cases made of them
 )
 def test_content_identifies_the_format(name: str, form: str) -> None:
     (source,) = read(str(GOLDEN / name))
@@ -95,7 +88,7 @@ def test_labelled_hub_sets_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (source.format, source.matches.models) == ("rewardbench", ("response_1", "response_2"))
 
 
-@pytest.mark.parametrize("name", ["ifeval.jsonl", "alpaca-eval.json"])
+@each("name", "ifeval.jsonl", "alpaca-eval.json")
 def test_prompts_without_comparisons_are_no_matches(name: str) -> None:
     with pytest.raises(UsageError, match="holds no labelled pairs of responses"):
         read(str(GOLDEN / name))

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import DataError, UsageError
 from distract.data import json_stream
@@ -127,17 +128,12 @@ def test_every_form_matches_a_plain_loop(name: str, tmp_path: Path, data: st.Dat
     matches = cells(rows, tmp_path, name)
     same(matches.matches, expected)
     assert matches.sha256 == hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
-    assert (matches.name, matches.protocol, matches.rule, matches.attack, matches.left_out) == (
-        name,
-        None,
-        None,
-        "none",
-        {},
-    )
+    origin = (matches.name, matches.protocol, matches.rule, matches.attack, matches.left_out)
+    assert origin == (name, None, None, "none", {})
 
 
-@pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("word", [word for word in WORDS if word] + ["A", "B", "Tie", "TIE (bothbad)", "Error", "NaN"])
+@each("name", *FORMS)
+@each("word", *([word for word in WORDS if word] + ["A", "B", "Tie", "TIE (bothbad)", "Error", "NaN"]))
 def test_winners_match_the_table(word: str, name: str, tmp_path: Path) -> None:
     matches = cells([vote(winner="model_a"), vote(winner=word)], tmp_path, name).matches
     meaning = WORDS[word.casefold()]
@@ -146,35 +142,22 @@ def test_winners_match_the_table(word: str, name: str, tmp_path: Path) -> None:
 
 
 def test_null_is_no_verdict_and_a_model_name_is_the_winner(tmp_path: Path) -> None:
-    rows = [
-        vote(winner="y"),
-        vote(winner=None),
-        vote("y", "x", "y"),
-        vote("a", "b", "a"),
-        vote("error", "x", "model_b"),
-    ]
+    rows = [vote("x", "y", "y"), vote("x", "y", None), vote("y", "x", "y"), vote("a", "b", "a")]
+    rows.append(vote("error", "x", "model_b"))
     for name in ("v.jsonl", "v.json", "v.parquet"):
         matches = cells(rows, tmp_path, name).matches
         assert (matches.invalid, matches.outcome.tolist()) == (1, [1, 0, 0, 1])
 
 
-@pytest.mark.parametrize("name", FORMS)
+@each("name", *FORMS)
 def test_kaggle_columns_are_read(name: str, tmp_path: Path) -> None:
     def row(*hot: int, text: object = "ok") -> dict[str, Any]:
         flags = dict(zip(("winner_model_a", "winner_model_b", "winner_tie"), hot, strict=True))
-        return {
-            "id": hot[0],
-            "model_a": "x",
-            "model_b": "y",
-            "prompt": "p",
-            "response_a": text,
-            "response_b": "o",
-        } | flags
+        names = {"id": hot[0], "model_a": "x", "model_b": "y", "prompt": "p"}
+        return {**names, "response_a": text, "response_b": "o", **flags}
 
-    rows = [row(1, 0, 0), row(0, 1, 0), row(0, 0, 1)]
-    matches = cells(rows, tmp_path, name).matches
-    assert matches.outcome.tolist() == [0, 1, 2]
-    assert matches.prompts == (prompt_id("p"),)
+    matches = cells([row(1, 0, 0), row(0, 1, 0), row(0, 0, 1)], tmp_path, name).matches
+    assert (matches.outcome.tolist(), matches.prompts) == ([0, 1, 2], (prompt_id("p"),))
     assert matches.lengths is not None
     assert matches.lengths.tolist() == [[2, 1]] * 3
     # In the published CSV a response is a JSON list of texts.
@@ -185,19 +168,17 @@ def test_kaggle_columns_are_read(name: str, tmp_path: Path) -> None:
         assert matches.lengths[:, 0].tolist() == [3, 5, 3]
 
 
-@pytest.mark.parametrize(
-    ("columns", "rows", "prompts"),
-    [
-        (("question_id",), [(81,), (81,), (82,)], ["81", "81", "82"]),
-        (("question_id",), [(81.0,), (81.0,), (82.0,)], ["81", "81", "82"]),
-        (("prompt", "question_id"), [("p", 1), ("q", 2), ("p", 2)], ["1", "2", "2"]),
-        (("prompt_id", "question_id"), [("u", 1), ("v", 1), ("u", 1)], ["u", "v", "u"]),
-        (("prompt_id", "question_id"), [(None, 1), (None, 1), ("u", 2)], ["1", "1", "2"]),
-        (("prompt",), [(["p", "q"],), (["p"],), (["p"],)], ["p\x1eq", "p", "p"]),
-        (("instruction", "turn"), [("same", 1), ("same", 2), ("long " * 500, 1)], ["same", "same", "long " * 500]),
-        (("question_id",), [("i",), ("j",), ("k",)], None),  # unique ids identify no prompt
-        (("turn",), [(1,), (1,), (2,)], None),
-    ],
+@each(
+    "columns, rows, prompts",
+    (("question_id",), [(81,), (81,), (82,)], ["81", "81", "82"]),
+    (("question_id",), [(81.0,), (81.0,), (82.0,)], ["81", "81", "82"]),
+    (("prompt", "question_id"), [("p", 1), ("q", 2), ("p", 2)], ["1", "2", "2"]),
+    (("prompt_id", "question_id"), [("u", 1), ("v", 1), ("u", 1)], ["u", "v", "u"]),
+    (("prompt_id", "question_id"), [(None, 1), (None, 1), ("u", 2)], ["1", "1", "2"]),
+    (("prompt",), [(["p", "q"],), (["p"],), (["p"],)], ["p\x1eq", "p", "p"]),
+    (("instruction", "turn"), [("same", 1), ("same", 2), ("long " * 500, 1)], ["same", "same", "long " * 500]),
+    (("question_id",), [("i",), ("j",), ("k",)], None),  # unique ids identify no prompt
+    (("turn",), [(1,), (1,), (2,)], None),
 )
 def test_first_known_column_identifies_the_prompt(
     columns: tuple[str, ...], rows: list[tuple[Any, ...]], prompts: list[str] | None, tmp_path: Path
@@ -211,7 +192,7 @@ def make_conversation(user: str, *assistant: object) -> list[dict[str, object]]:
     return [{"role": "user", "content": user}, *({"role": "assistant", "content": text} for text in assistant)]
 
 
-@pytest.mark.parametrize("name", ["v.jsonl", "v.json", "v.parquet"])
+@each("name", "v.jsonl", "v.json", "v.parquet")
 def test_conversations_supply_prompt_and_lengths(name: str, tmp_path: Path) -> None:
     rows = [
         vote(conversation_a=make_conversation("hi", "1", "22"), conversation_b=make_conversation("hi", "")),
@@ -224,24 +205,23 @@ def test_conversations_supply_prompt_and_lengths(name: str, tmp_path: Path) -> N
     assert matches.lengths.tolist() == [[3, 0], [2, 3], [1, 1]]
 
 
-@pytest.mark.parametrize(
+@each(
     "more",
+    [{"length_a": 1, "length_b": 2}, {"length_a": None, "length_b": 2}],
+    [{"length_a": 1}, {"length_a": 1}],
+    [{"response_a": "", "response_b": ""}, {}],
+    [{"response_a": "r", "response_b": "s"}, {"response_a": "r"}],
     [
-        [{"length_a": 1, "length_b": 2}, {"length_a": None, "length_b": 2}],
-        [{"length_a": 1}, {"length_a": 1}],
-        [{"response_a": "", "response_b": ""}, {}],
-        [{"response_a": "r", "response_b": "s"}, {"response_a": "r"}],
-        [
-            {"conversation_a": make_conversation("p", "r"), "conversation_b": make_conversation("p", "r")},
-            {"conversation_a": make_conversation("p", None)},
-        ],
-        [{}, {"response_a": "r", "response_b": "s"}],
+        {"conversation_a": make_conversation("p", "r"), "conversation_b": make_conversation("p", "r")},
+        {"conversation_a": make_conversation("p", None)},
     ],
+    [{}, {"response_a": "r", "response_b": "s"}],
 )
 def test_some_rows_may_lack_lengths(more: list[dict[str, Any]], tmp_path: Path) -> None:
     assert cells([vote(**one) for one in more], tmp_path).matches.lengths is None
 
 
+GOOD = json.dumps(vote(winner="tie"))
 WRONG: dict[str, tuple[str, str]] = {
     "empty": ("", "is empty; expected matches"),
     "blank": (" \n\n", "is empty; expected matches"),
@@ -266,10 +246,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "slot": (HEADER + "b,y,b\n", "v:2: field 'winner': 'b' is both a model name and a reserved word"),
     "error": (HEADER + "error,y,error\n", "v:2: field 'winner': 'error' is both a model name"),
     "spaces": (HEADER + "x, y,tie\n", "v:2: field 'model_b': ' y' has leading or trailing spaces"),
-    "late prompt": (
-        "question_id,model_a,model_b,winner\n,x,y,tie\n1,x,y,tie\n",
-        "v:3: .*: identifies the",
-    ),
+    "late prompt": (f"question_id,{HEADER},x,y,tie\n1,x,y,tie\n", "v:3: .*: identifies the"),
     "fewer": (HEADER + "x,y\n", "v:2: has 2 cells, the header has 3"),
     "more": (HEADER + "\nx,y,tie,,z\n", "v:3: has 5 cells, the header has 3"),
     "after lines": ('prompt,model_a,model_b,winner\n"1\n2\n",x,y,tie\np,x,y,draw\n', "v:5: field 'winner'"),
@@ -277,56 +254,35 @@ WRONG: dict[str, tuple[str, str]] = {
     "quote": (HEADER + 'x,y,"tie\nx,y,tie\n', r"v:2: not valid CSV \(unexpected end of data\)"),
     "quotes": (HEADER + 'x,"y" z,tie\n', "v:2: not valid CSV"),
     "all invalid": (HEADER + "x,y,\nx,y,error\n", r"nothing can be rated: no valid verdict \(2\)"),
-    "prompt": (
-        "question_id,model_a,model_b,winner\n1,x,y,tie\n,x,y,tie\n",
-        "v:3: .*: expected a prompt",
-    ),
+    "prompt": (f"question_id,{HEADER}1,x,y,tie\n,x,y,tie\n", "v:3: .*: expected a prompt"),
     "length": ("length_a,length_b,model_a,model_b,winner\n1,-1,x,y,tie\n", "v:2: field 'length_b': expected a number"),
     "words": ("length_a,length_b,model_a,model_b,winner\n1,few,x,y,tie\n", "v:2: field 'length_b': .* found 'few'"),
     "huge": ("length_a,length_b,model_a,model_b,winner\n1,1e10,x,y,tie\n", "v:2: field 'length_b': .* found '1e10'"),
     "hot": ("model_a,model_b,winner_model_a,winner_model_b,winner_tie\nx,y,1,1,0\n", "v:2: .* found it in 2"),
     "cold": ("model_a,model_b,winner_model_a,winner_model_b,winner_tie\nx,y,0,0,0\n", "v:2: .* found it in 0"),
     "warm": ("model_a,model_b,winner_model_a,winner_model_b,winner_tie\nx,y,.5,.5,0\n", "v:2: .* found '.5'"),
-    "null name": (
-        '{"model_a": null, "model_b": "y", "winner": "tie"}',
-        "v:1: field 'model_a': expected text, found",
-    ),
-    "NaN": ('{"model_a": NaN, "model_b": "y", "winner": "tie"}', "v:1: field 'model_a': expected text, found null"),
-    "number": ('{"model_a": 1, "model_b": "y", "winner": "tie"}', "v:1: field 'model_a': expected text, found a"),
-    "list": (
-        '{"model_a": ["x"], "model_b": "y", "winner": "tie"}',
-        "v:1: field 'model_a': expected text, found a",
-    ),
-    "true": ('{"model_a": "x", "model_b": "y", "winner": true}', "v:1: field 'winner': found true or false; expected"),
-    "absent": (
-        '{"model_a": "x", "model_b": "y", "winner": "tie"}\n\n{"model_a": "x", "model_b": "y"}',
-        "v:3: field 'winner': missing; expected model_a",
-    ),
-    "no model": (
-        '{"model_a": "x", "model_b": "y", "winner": "tie"}\n{"model_a": "x", "winner": "tie"}',
-        "v:2: field 'model_b': missing; expected the name of a model",
-    ),
+    "null name": (GOOD.replace('"x"', "null"), "v:1: field 'model_a': expected text, found"),
+    "NaN": (GOOD.replace('"x"', "NaN"), "v:1: field 'model_a': expected text, found null"),
+    "number": (GOOD.replace('"x"', "1"), "v:1: field 'model_a': expected text, found a"),
+    "list": (GOOD.replace('"x"', '["x"]'), "v:1: field 'model_a': expected text, found a"),
+    "true": (GOOD.replace('"tie"', "true"), "v:1: field 'winner': found true or false; expected"),
+    "absent": (f'{GOOD}\n\n{{"model_a": "x", "model_b": "y"}}', "v:3: field 'winner': missing; expected model_a"),
+    "no model": (f'{GOOD}\n{{"model_a": "x", "winner": "tie"}}', "v:2: field 'model_b': missing; expected the name"),
     "double": ('{"model_a": "x", "model_a": "x", "model_b": "y", "winner": "tie"}', "v:1: .*duplicate field 'model_a'"),
     "cut line": ('{"model_a": "x", "model_b": "y", "winner": "tie"}\n{"model_a": "x", "mod', "v:2: .*may be truncated"),
     "cut array": ('[{"model_a": "x", "model_b": "y", "winner": "tie"},\n {"model_a": "x', "v:2: .*may be truncated"),
     "open array": ('[{"model_a": "x", "model_b": "y", "winner": "tie"}\n', "v:2: expected ',' or ']'"),
     "comma": ('[{"model_a": "x", "model_b": "y", "winner": "tie"},\n]', "v:2: unexpected comma after the last item"),
     "more text": ('[{"model_a": "x", "model_b": "y", "winner": "tie"}]\n!', "v:2: unexpected text after the end"),
-    "array item": (
-        '[{"model_a": "x", "model_b": "y", "winner": "tie"},\n\n7]',
-        "v:3: expected an object",
-    ),
-    "array line": (
-        '[{"model_a": "x", "model_b": "y", "winner": "tie"},\n\n{"model_a": "x",\n"model_b": "y", "winner": "?"}]',
-        "v:3: field 'winner'",
-    ),
+    "array item": (f"[{GOOD},\n\n7]", "v:3: expected an object"),
+    "array line": (f'[{GOOD},\n\n{{"model_a": "x",\n"model_b": "y", "winner": "?"}}]', "v:3: field 'winner'"),
     "bad line": ('{"model_a": "x", "model_b": "y", "winner": "tie"}\n[1]', "v:2: expected an object, found a list"),
     "deep": ('{"model_a": "x", "model_b": "y", "winner": "tie"}\n' + "[" * 100_000, "v:2: .*nested too deeply"),
     "deep array": ('[{"model_a": "x", "model_b": "y", "winner": "tie"},' + "[" * 100_000, "v:1: .*nested too deeply"),
 }
 
 
-@pytest.mark.parametrize("key", WRONG)
+@each("key", *WRONG)
 def test_malformed_votes_are_located_in_one_line(key: str, tmp_path: Path) -> None:
     text, expected = WRONG[key]
     (tmp_path / "v").write_text(text, encoding="utf-8", newline="")
@@ -348,25 +304,18 @@ ODD: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("key", ODD)
+@each("key", *ODD)
 def test_odd_files_are_read(key: str, tmp_path: Path) -> None:
     (tmp_path / "v").write_bytes(ODD[key])
     matches = read_source(tmp_path / "v").matches
-    assert (matches.models, matches.a.tolist(), matches.b.tolist(), matches.outcome.tolist()) == (
-        ("x", "y"),
-        [0],
-        [1],
-        [2],
-    )
+    assert (matches.models, [*matches.a], [*matches.b], [*matches.outcome]) == (("x", "y"), [0], [1], [2])
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        b"model_a,model_b,winner\nx,y,tie\nx,\xff,tie\n",
-        b'{"model_a": "x", "model_b": "y", "winner": "tie"}\n\n{"model_a": "\xff"}',
-        b'[{"model_a": "x", "model_b": "y", "winner": "tie"},\n\n{"model_a": "\xff"}]',
-    ],
+    b"model_a,model_b,winner\nx,y,tie\nx,\xff,tie\n",
+    b'{"model_a": "x", "model_b": "y", "winner": "tie"}\n\n{"model_a": "\xff"}',
+    b'[{"model_a": "x", "model_b": "y", "winner": "tie"},\n\n{"model_a": "\xff"}]',
 )
 def test_undecodable_bytes_name_their_line(raw: bytes, tmp_path: Path) -> None:
     (tmp_path / "v").write_bytes(raw)
@@ -386,7 +335,7 @@ def read_array(path: Path) -> list[json_stream.Object]:
         return list(json_stream.stream_array(file, str(path)))
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 7, 64])
+@each("chunk", 1, 2, 7, 64)
 def test_array_is_the_same_however_it_is_read(chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "CHUNK", chunk)
     rows = [{"n": n, "text": 'ü🦙 "]},{[ \\', "more": [1.5, None, {"x": True}]} for n in range(5)]
@@ -408,18 +357,15 @@ def test_array_is_the_same_however_it_is_read(chunk: int, tmp_path: Path, monkey
 def test_parquet_errors_name_the_row(tmp_path: Path) -> None:
     library = pytest.importorskip("pyarrow")
     path = tmp_path / "v.parquet"
-    as_parquet(path, [vote(), vote(winner="draw")])
-    with pytest.raises(DataError, match=r"v.parquet:2: field 'winner': .*found 'draw'"):
-        read(str(path))
-    as_parquet(path, [{"model_a": "x", "model_b": None, "winner": "tie"}])
-    with pytest.raises(DataError, match=r"v.parquet:1: field 'model_b': expected text, found null"):
-        read(str(path))
-    as_parquet(path, [vote(winner=float("nan")), vote(winner=1.0)])
-    with pytest.raises(DataError, match=r"v.parquet:2: field 'winner': found the number 1.0"):
-        read(str(path))
-    as_parquet(path, [{"model_a": "x", "winner": "tie"}])
-    with pytest.raises(DataError, match=r"field 'model_b': missing; found 'model_a', 'winner'"):
-        read(str(path))
+    for rows, message in (
+        ([vote(), vote(winner="draw")], r"v.parquet:2: field 'winner': .*found 'draw'"),
+        ([vote(b=None)], r"v.parquet:1: field 'model_b': expected text, found null"),  # type: ignore[arg-type]
+        ([vote(winner=float("nan")), vote(winner=1.0)], r"v.parquet:2: field 'winner': found the number 1.0"),
+        ([{"model_a": "x", "winner": "tie"}], r"field 'model_b': missing; found 'model_a', 'winner'"),
+    ):
+        as_parquet(path, rows)
+        with pytest.raises(DataError, match=message):
+            read(str(path))
     for raw in (b"", b"PAR1 and no more", b"model_a,model_b,winner\nx,y,tie\n"):
         path.write_bytes(raw)
         with pytest.raises(DataError, match=r"is not a readable Parquet file|is empty"):

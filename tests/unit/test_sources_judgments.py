@@ -13,6 +13,7 @@ import pytest
 from builders import scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from test_runs import PARAMETERS
 
 from distract.core.errors import DataError
@@ -60,31 +61,28 @@ def write_rows(path: Path, rows: Iterable[object]) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        (pairwise("A", "B"), 0),
-        (pairwise("B", "A"), 1),
-        (pairwise("A", "A"), 2),  # the same slot twice
-        (pairwise("B", "B"), 2),
-        (pairwise("tie", "tie"), 2),
-        (pairwise("A", "tie"), 2),
-        (pairwise("error", "B"), None),
-        (pairwise("A", None), None),
-        (fastchat("model_1", "model_1"), 0),
-        (fastchat("model_2", "model_2"), 1),
-        (fastchat("model_1", "model_2"), 2),
-        (fastchat("model_1", "tie"), 2),
-        (fastchat("error", "model_1"), None),
-    ],
+@each(
+    "row, expected",
+    (pairwise("A", "B"), 0),
+    (pairwise("B", "A"), 1),
+    (pairwise("A", "A"), 2),  # the same slot twice
+    (pairwise("B", "B"), 2),
+    (pairwise("tie", "tie"), 2),
+    (pairwise("A", "tie"), 2),
+    (pairwise("error", "B"), None),
+    (pairwise("A", None), None),
+    (fastchat("model_1", "model_1"), 0),
+    (fastchat("model_2", "model_2"), 1),
+    (fastchat("model_1", "model_2"), 2),
+    (fastchat("model_1", "tie"), 2),
+    (fastchat("error", "model_1"), None),
 )
 def test_agreement_of_both_orders_wins(row: dict[str, Any], expected: int | None, tmp_path: Path) -> None:
     other = {**row, "question_id": "82", **{key: "tie" for key in row if "winner" in key}}
     (source,) = read(write_rows(tmp_path / "v.jsonl", [row, other]))
     matches = source.matches
     assert matches.outcome.tolist() == ([2] if expected is None else [expected, 2])
-    assert matches.invalid == (expected is None)
-    assert matches.models == ("x", "y")
+    assert (matches.invalid, matches.models) == (expected is None, ("x", "y"))
 
 
 def test_both_turns_are_one_prompt_and_a_pair_counts_once(tmp_path: Path) -> None:
@@ -108,21 +106,16 @@ def test_judges_in_one_file_stay_apart(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        (
-            [pairwise("A", "C")],
-            r'v.jsonl:1: field \'winner_ba\': expected one of "A", "B", "tie", "error", null, found',
-        ),
-        ([pairwise("A", "B", b="x")], r"v.jsonl:1: field 'model_b': is the same as 'model_a'"),
-        ([pairwise("A", "B", b="tie")], r"v.jsonl:1: field 'model_b': 'tie' is a verdict"),
-        ([pairwise("A", "B"), {"question_id": 1}], r"v.jsonl:2: field 'model_a': missing"),
-        ([pairwise("A", "B"), pairwise("A", "B", turn=3)], r"v.jsonl:2: field 'turn'"),
-        ([fastchat("model_3", "tie")], r"v.jsonl:1: field 'g1_winner': expected one of"),
-        ([fastchat("tie", "tie", "j")], r"v.jsonl:1: field 'judge': expected a list"),
-        ([pairwise(None, "B"), pairwise("A", "error")], r"nothing can be rated: .*no valid verdict \(1\)"),
-    ],
+@each(
+    "rows, expected",
+    ([pairwise("A", "C")], r'v.jsonl:1: field \'winner_ba\': expected one of "A", "B", "tie", "error", null, found'),
+    ([pairwise("A", "B", b="x")], r"v.jsonl:1: field 'model_b': is the same as 'model_a'"),
+    ([pairwise("A", "B", b="tie")], r"v.jsonl:1: field 'model_b': 'tie' is a verdict"),
+    ([pairwise("A", "B"), {"question_id": 1}], r"v.jsonl:2: field 'model_a': missing"),
+    ([pairwise("A", "B"), pairwise("A", "B", turn=3)], r"v.jsonl:2: field 'turn'"),
+    ([fastchat("model_3", "tie")], r"v.jsonl:1: field 'g1_winner': expected one of"),
+    ([fastchat("tie", "tie", "j")], r"v.jsonl:1: field 'judge': expected a list"),
+    ([pairwise(None, "B"), pairwise("A", "error")], r"nothing can be rated: .*no valid verdict \(1\)"),
 )
 def test_wrong_judgments_are_one_line(rows: list[Any], expected: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=expected):
@@ -138,18 +131,16 @@ def test_folder_without_judgments_is_reported(tmp_path: Path) -> None:
         read(f"arena:{tmp_path}")
 
 
-@pytest.mark.parametrize(
-    ("name", "models"),
-    [
-        ("mt-bench-human.jsonl", ("gpt-x", "llama-x")),
-        ("reife.json", ("output_1", "output_2")),
-        ("llmbar.json", ("output_1", "output_2")),
-        ("pandalm.json", ("response1", "response2")),
-        ("rewardbench.jsonl", ("response_1", "response_2")),
-        ("judgebench.jsonl", ("response_A", "response_B")),
-        ("instrusum.json", ("output_1", "output_2")),
-        ("native.jsonl", ("x", "y")),
-    ],
+@each(
+    "name, models",
+    ("mt-bench-human.jsonl", ("gpt-x", "llama-x")),
+    ("reife.json", ("output_1", "output_2")),
+    ("llmbar.json", ("output_1", "output_2")),
+    ("pandalm.json", ("response1", "response2")),
+    ("rewardbench.jsonl", ("response_1", "response_2")),
+    ("judgebench.jsonl", ("response_A", "response_B")),
+    ("instrusum.json", ("output_1", "output_2")),
+    ("native.jsonl", ("x", "y")),
 )
 def test_labelled_sets_are_matches_between_authors(name: str, models: tuple[str, ...]) -> None:
     form = name.partition(".")[0]
@@ -294,12 +285,10 @@ def test_lengths_are_known_if_every_row_has_them() -> None:
     assert from_rows([*rows, row("4", [A, A])], "pairwise", None).matches.lengths is None
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ([], r"pairwise: holds no match, so that nothing can be rated$"),
-        ([row("1", [NONE, A]), row("2", excluded="no room")], r": no room \(1\); no valid verdict \(1\)"),
-    ],
+@each(
+    "rows, expected",
+    ([], r"pairwise: holds no match, so that nothing can be rated$"),
+    ([row("1", [NONE, A]), row("2", excluded="no room")], r": no room \(1\); no valid verdict \(1\)"),
 )
 def test_rows_without_a_match_cannot_be_rated(rows: list[Row], expected: str) -> None:
     with pytest.raises(DataError, match=expected):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import DataError
 from distract.studies.leaderboard.sources import read
@@ -46,7 +47,7 @@ def score_rows(*scores: tuple[str, float | None], prompt: int = 1, **more: Any) 
     return [{"model": name, "score": score, "question_id": prompt, **more} for name, score in scores]
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
+@each("suffix", "jsonl", "csv", "parquet")
 def test_every_model_meets_every_other_on_each_prompt(tmp_path: Path, suffix: str) -> None:
     rows = [*score_rows(("x", 7.0), ("y", 3.0), ("z", 7.0)), *score_rows(("z", 2.0), ("x", 1.0), prompt=2)]
     spec = write_scores(tmp_path / f"scores.{suffix}", rows)
@@ -100,24 +101,18 @@ def test_constant_added_to_all_scores_changes_nothing(
     assert result == naive
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (
-            [*score_rows(("x", 1)), *score_rows(("x", 2))],
-            r":2: field 'model': 'x' has a score for this prompt on line 1",
-        ),
-        (
-            [*score_rows(("x", 1)), {"model": "y", "score": "good", "question_id": 1}],
-            r":2: field 'score': expected a number",
-        ),
-        ([*score_rows(("x", 1)), {"model": "y", "question_id": 1}], r":2: field 'score': missing"),
-        ([*score_rows(("x", 1)), {"model": "y", "score": 1}], r":2: field 'question_id': missing"),
-        ([*score_rows(("x", 1)), {"model": 3, "score": 1, "question_id": 1}], r":2: field 'model': expected text"),
-        (score_rows(("x", 1)), "holds no match"),
-        ([*score_rows(("x", True))], r":1: field 'score': expected a number"),
-    ],
-    ids=["twice", "words", "no score", "no prompt", "no name", "one model", "true"],
+@each(
+    "rows, message",
+    ([*score_rows(("x", 1)), *score_rows(("x", 2))], r":2: field 'model': 'x' has a score for this prompt on line 1"),
+    (
+        [*score_rows(("x", 1)), {"model": "y", "score": "good", "question_id": 1}],
+        r":2: field 'score': expected a number",
+    ),
+    ([*score_rows(("x", 1)), {"model": "y", "question_id": 1}], r":2: field 'score': missing"),
+    ([*score_rows(("x", 1)), {"model": "y", "score": 1}], r":2: field 'question_id': missing"),
+    ([*score_rows(("x", 1)), {"model": 3, "score": 1, "question_id": 1}], r":2: field 'model': expected text"),
+    (score_rows(("x", 1)), "holds no match"),
+    ([*score_rows(("x", True))], r":1: field 'score': expected a number"),
 )
 def test_wrong_scores_are_one_line(tmp_path: Path, rows: Rows, message: str) -> None:
     with pytest.raises(DataError, match=message):

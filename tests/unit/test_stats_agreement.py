@@ -12,6 +12,7 @@ from math import atanh, sqrt, tanh
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from loops import each
 from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
 
@@ -78,14 +79,11 @@ BEN, GERRY = "aabbdcccedda", "babbbcccedd" + "d"
 FOUR = ["111", "2232", "3333", "3333", "2222", "1234", "4444", "1121", "2222", "555", "11", "3"]
 
 
-@pytest.mark.parametrize(
-    ("units", "published"),
-    [
-        (list(zip(MEG, OWEN, strict=True)), 0.095),
-        (list(zip(BEN, GERRY, strict=True)), 0.692),
-        (FOUR, 0.743),
-    ],
-    ids=["two values", "nominal", "with missing values"],
+@each(
+    "units, published",
+    (list(zip(MEG, OWEN, strict=True)), 0.095),
+    (list(zip(BEN, GERRY, strict=True)), 0.692),
+    (FOUR, 0.743),
 )
 def test_alphas_match_published_values(units: list[Sequence[str]], published: float) -> None:
     assert alpha(units) == pytest.approx(published, abs=0.0005)
@@ -126,7 +124,7 @@ def test_kappa_follows_its_definition_and_statsmodels(pairs: list[tuple[str | No
     assert value == pytest.approx(cohens_kappa(table, return_results=False), abs=1e-9)
 
 
-@pytest.mark.parametrize("units", [[], [[]], [["a"], ["b"]], [["a", "a"], ["a", "a", "a"]]])
+@each("units", [], [[]], [["a"], ["b"]], [["a", "a"], ["a", "a", "a"]])
 def test_alpha_needs_a_pair_and_two_values(units: list[list[str]]) -> None:
     assert alpha(units) is None
     assert alpha_interval(units, range(len(units))) is None
@@ -243,7 +241,7 @@ def test_repeated_rows_do_not_narrow_the_interval(
         assert two[1] - two[0] >= one[1] - one[0] - 1e-9
 
 
-@pytest.mark.parametrize("m", [2, 10, 50, 400])
+@each("m", 2, 10, 50, 400)
 def test_without_disagreement_clusters_bound_the_unseen(m: int) -> None:
     clusters = [i // 4 for i in range(4 * m)]
     values = ["a" if i % 2 else "b" for i in range(4 * m)]

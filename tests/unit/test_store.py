@@ -11,6 +11,7 @@ import pytest
 from builders import request
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Reply, Response, Slots
@@ -97,7 +98,7 @@ def test_damage_during_a_run_is_our_error(tmp_path: Path) -> None:
             store.get([store.key(request())])
 
 
-@pytest.mark.parametrize("stored", ["cut off", "", "null", "5", '["", 3]', b"[", "[" * 20_000, "[null], [null]"])
+@each("stored", "cut off", "", "null", "5", '["", 3]', b"[", "[" * 20_000, "[null], [null]")
 def test_damaged_reply_is_one_clear_line(tmp_path: Path, stored: str | bytes) -> None:
     with Store(tmp_path / "s", WHO) as store:
         keys = [store.key(request(name)) for name in ("one", "two")]

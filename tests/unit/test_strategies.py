@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import random
 import unicodedata
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, find, given, settings
+from drawing import draw_examples, few, simplest
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from loops import each
 
 from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Case, Response
@@ -21,41 +22,17 @@ from distract.judging.comparison import comparable_responses
 from distract.testing import strategies
 from distract.testing.strategies import KINDS, requirements, word_lists
 
-T = TypeVar("T")
 TWEAKSET = datasets.load("tweakset").cases
 PLAIN = "Start early."
 
-few = settings(suppress_health_check=[HealthCheck.too_slow])
 
-
-def simplest(strategy: SearchStrategy[T], predicate: Callable[[T], bool] = lambda _: True) -> T:
-    # Leave out the explain phase: its examples are no simpler.
-    phases = [Phase.generate, Phase.shrink]
-    plain = settings(max_examples=1000, database=None, deadline=None, phases=phases)
-    return find(strategy, predicate, settings=plain, random=random.Random(0))
-
-
-def draw_examples(strategy: SearchStrategy[T], number: int = 40) -> list[T]:
-    examples: list[T] = []
-
-    @settings(few, max_examples=number, database=None, derandomize=True)
-    @given(strategy)
-    def draw(one: T) -> None:
-        examples.append(one)
-
-    draw()
-    return examples
-
-
-@pytest.mark.parametrize(
-    ("strategy", "expected"),
-    [
-        (strategies.prompts(), "How do I make tea?"),
-        (strategies.texts(), PLAIN),
-        (strategies.texts(kinds=["hostile", "lists", "prose"]), PLAIN),
-        (strategies.responses(), Response("x", (PLAIN,))),
-        (strategies.responses("me", kinds=["prose"]), Response("me", (PLAIN,))),
-    ],
+@each(
+    "strategy, expected",
+    (strategies.prompts(), "How do I make tea?"),
+    (strategies.texts(), PLAIN),
+    (strategies.texts(kinds=["hostile", "lists", "prose"]), PLAIN),
+    (strategies.responses(), Response("x", (PLAIN,))),
+    (strategies.responses("me", kinds=["prose"]), Response("me", (PLAIN,))),
 )
 def test_texts_shrink_to_short_and_plain_ones(strategy: SearchStrategy[Any], expected: object) -> None:
     assert simplest(strategy) == expected
@@ -78,7 +55,7 @@ def test_hostile_text_may_be_empty_or_white_space() -> None:
 SCRIPTS = "LATIN CYRILLIC GREEK ARABIC HEBREW DEVANAGARI BENGALI TAMIL CJK HIRAGANA HANGUL THAI GEORGIAN ETHIOPIC"
 
 
-@pytest.mark.parametrize("script", SCRIPTS.split())
+@each("script", *SCRIPTS.split())
 def test_languages_have_many_scripts(script: str) -> None:
     assert any(unicodedata.name(sign, "").startswith(script) for sign in "".join(word_lists.SPOKEN))
 
@@ -88,15 +65,20 @@ def test_text_may_mix_languages() -> None:
     assert any(sum(one in text for one in word_lists.SPOKEN) > 1 for text in texts)
 
 
-@pytest.mark.parametrize(
-    ("kind", "sign"),
-    [("lists", "- "), ("lists", "1. "), ("numbers", "|---"), ("markdown", "# "), ("markdown", "**"), ("code", "```")],
+@each(
+    "kind, sign",
+    ("lists", "- "),
+    ("lists", "1. "),
+    ("numbers", "|---"),
+    ("markdown", "# "),
+    ("markdown", "**"),
+    ("code", "```"),
 )
 def test_kinds_contain_their_namesake(kind: str, sign: str) -> None:
     assert any(sign in text for text in draw_examples(strategies.texts(kinds=[kind])))
 
 
-@pytest.mark.parametrize("sign", ["<|im_end|>", "[INST]", "{output_2}", "$a", "[[A]]", "\x1b[", "\x00", "\u202e"])
+@each("sign", "<|im_end|>", "[INST]", "{output_2}", "$a", "[[A]]", "\x1b[", "\x00", "\u202e")
 def test_hostile_texts_contain_known_pitfalls(sign: str) -> None:
     assert any(sign in text for text in word_lists.HOSTILE)
 
@@ -148,7 +130,7 @@ def test_response_meets_all_requirements_of_its_prompt(case: Case) -> None:
         assert describe(constraint) in case.prompt[0]
 
 
-@pytest.mark.parametrize("least", [1, 2, 3, 4])
+@each("least", 1, 2, 3, 4)
 def test_requirements_are_drawn_without_rejection(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
     acceptances: list[bool] = []
     monkeypatch.setattr(requirements, "assume", acceptances.append)
@@ -158,8 +140,8 @@ def test_requirements_are_drawn_without_rejection(least: int, monkeypatch: pytes
     assert {len(case.constraints) for case in cases} <= set(range(least, 5))
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
-@pytest.mark.parametrize("kind", requirements.PARTS)
+@each("number", 1, 2, 3)
+@each("kind", *requirements.PARTS)
 def test_each_part_meets_its_requirement(kind: str, number: int) -> None:
     text, arguments = requirements.PARTS[kind]("Start early. Ask a friend first.", number, "How do I start?")
     assert check(parse({"kind": kind, **arguments}), text)
@@ -181,25 +163,20 @@ def test_response_meets_requirements_of_data() -> None:
         assert len(case.constraints) >= 3
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: strategies.texts(kinds=["pros"]), "unknown kind of text 'pros'; did you mean 'prose'?"),
-        (lambda: strategies.texts(kinds="prose"), "kinds='prose': expected several names, as in kinds=['prose']"),
-        (lambda: strategies.texts(kinds=[]), "expected at least one of prose"),
-        (lambda: strategies.responses(""), "author='': expected a name"),
-        (lambda: strategies.cases(responses=0), "responses=0: expected a whole number from 1 to 10"),
-        (lambda: strategies.cases(responses=True), "responses=True: expected a whole number"),
-        (lambda: strategies.cases(responses=11), "responses=11"),
-        (
-            lambda: strategies.pairs(data=[]),
-            "2 original responses by different authors; found none among 0",
-        ),
-        (lambda: strategies.triples(data=TWEAKSET), "expected cases with 3 original responses"),
-        (lambda: strategies.pairs(kinds=["prose"], data=TWEAKSET), "drop kinds or data"),
-        (lambda: strategies.constrained(least=5), "least=5: expected a whole number from 1 to 4"),
-        (lambda: strategies.constrained(least=4, data=TWEAKSET), "at least 4 format requirements"),
-    ],
+@each(
+    "call, message",
+    (lambda: strategies.texts(kinds=["pros"]), "unknown kind of text 'pros'; did you mean 'prose'?"),
+    (lambda: strategies.texts(kinds="prose"), "kinds='prose': expected several names, as in kinds=['prose']"),
+    (lambda: strategies.texts(kinds=[]), "expected at least one of prose"),
+    (lambda: strategies.responses(""), "author='': expected a name"),
+    (lambda: strategies.cases(responses=0), "responses=0: expected a whole number from 1 to 10"),
+    (lambda: strategies.cases(responses=True), "responses=True: expected a whole number"),
+    (lambda: strategies.cases(responses=11), "responses=11"),
+    (lambda: strategies.pairs(data=[]), "2 original responses by different authors; found none among 0"),
+    (lambda: strategies.triples(data=TWEAKSET), "expected cases with 3 original responses"),
+    (lambda: strategies.pairs(kinds=["prose"], data=TWEAKSET), "drop kinds or data"),
+    (lambda: strategies.constrained(least=5), "least=5: expected a whole number from 1 to 4"),
+    (lambda: strategies.constrained(least=4, data=TWEAKSET), "at least 4 format requirements"),
 )
 def test_undrawable_strategy_is_one_line(call: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError) as raised:

@@ -13,6 +13,7 @@ from distract.leaderboards.bradley_terry import rate_bradley_terry
 from distract.leaderboards.style_control import rate_style_control, redraw
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from scipy import optimize, stats
 
 from distract.core.errors import UsageError
@@ -88,8 +89,7 @@ one = st.tuples(
 
 @st.composite
 def match_tables(draw_: st.DrawFn) -> Matches:
-    rows = draw_(st.lists(one, min_size=1, max_size=20))
-    pairs, outcomes, prompts, lengths = zip(*rows, strict=True)
+    pairs, outcomes, prompts, lengths = zip(*draw_(st.lists(one, min_size=1, max_size=20)), strict=True)
     return encode([p[0] for p in pairs], [p[1] for p in pairs], outcomes, prompts, lengths)
 
 
@@ -135,7 +135,7 @@ def test_equal_lengths_reduce_it_to_bradley_terry(matches: Matches) -> None:
     )
 
 
-@pytest.mark.parametrize("known", [True, False])
+@each("known", True, False)
 def test_statsmodels_has_the_same_sandwich(known: bool) -> None:
     matches = plant_matches(5, 400, 25, 80, known=known)
     groups = matches.cluster if known else np.arange(400)
@@ -180,7 +180,7 @@ def test_single_match_weights_equal_one_match_prompts() -> None:
     assert redraw(replace(matches, cluster=None, prompts=()), draws) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("outcome", "length"), [("a", 5), ("tie", 5), ("b", 0)])
+@each("outcome, length", ("a", 5), ("tie", 5), ("b", 0))
 def test_single_match_has_a_rating_and_no_length_interval(outcome: str, length: int) -> None:
     ratings = rate_style_control(encode(["a"], ["b"], [outcome], ["p"], [(length, 0)]))
     assert np.isfinite(ratings.rating).all()

@@ -23,6 +23,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.cli import api
 from distract.core.errors import UsageError
@@ -115,7 +116,7 @@ FILES: list[tuple[str, Write, str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "write", "mapping", "expected"), FILES, ids=[row[0] for row in FILES])
+@each("name, write, mapping, expected", *FILES)
 def test_file_as_users_have_it_is_read(name: str, write: Write, mapping: str, expected: Any, tmp_path: Path) -> None:
     write(tmp_path / name)
     data = load(str(tmp_path / name), roles=parse_map([mapping] if mapping else []))
@@ -204,7 +205,7 @@ DAMAGED: list[tuple[str, Write, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "write", "mapping", "message"), DAMAGED)
+@each("name, write, mapping, message", *DAMAGED)
 def test_damaged_file_gives_one_clear_message(
     name: str, write: Write, mapping: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,29 +225,27 @@ def read_label(label: object, names: Sequence[str] = ("response_a", "response_b"
     return case.preferred
 
 
-@pytest.mark.parametrize(
-    ("label", "names", "more", "expected"),
-    [
-        ("A", PAIRS[0], {}, "response_a"),
-        ("model_b", PAIRS[0], {}, "response_b"),
-        ("Answer 2", ("answer_1", "answer_2"), {}, "response_b"),
-        ("answer_2", ("answer_1", "answer_2"), {}, "response_b"),
-        ("right", ("text_left", "text_right"), {}, "response_b"),
-        ("B>>A", PAIRS[0], {}, "response_b"),
-        ("tie (bothbad)", PAIRS[0], {}, "tie"),
-        ("Both", PAIRS[0], {}, "tie"),
-        (1, ("output_1", "output_2"), {}, "response_a"),
-        (2.0, ("output_1", "output_2"), {"also": (float("nan"),)}, "response_b"),
-        (0, PAIRS[0], {"also": (1, 2)}, "tie"),
-        (0, ("answer_0", "answer_1"), {"also": (1,)}, "response_a"),
-        (1, ("answer_0", "answer_1"), {}, "response_b"),
-        (0, PAIRS[0], {"also": (1,), "a": 1, "b": 0}, "response_b"),
-        (True, PAIRS[0], {"a": "true", "b": "false"}, "response_a"),
-        ("good", PAIRS[0], {"a": "good", "b": "bad", "tie": "even"}, "response_a"),
-        (None, PAIRS[0], {}, None),
-        ("", PAIRS[0], {}, None),
-        ("no verdict", PAIRS[0], {}, None),
-    ],
+@each(
+    "label, names, more, expected",
+    ("A", PAIRS[0], {}, "response_a"),
+    ("model_b", PAIRS[0], {}, "response_b"),
+    ("Answer 2", ("answer_1", "answer_2"), {}, "response_b"),
+    ("answer_2", ("answer_1", "answer_2"), {}, "response_b"),
+    ("right", ("text_left", "text_right"), {}, "response_b"),
+    ("B>>A", PAIRS[0], {}, "response_b"),
+    ("tie (bothbad)", PAIRS[0], {}, "tie"),
+    ("Both", PAIRS[0], {}, "tie"),
+    (1, ("output_1", "output_2"), {}, "response_a"),
+    (2.0, ("output_1", "output_2"), {"also": (float("nan"),)}, "response_b"),
+    (0, PAIRS[0], {"also": (1, 2)}, "tie"),
+    (0, ("answer_0", "answer_1"), {"also": (1,)}, "response_a"),
+    (1, ("answer_0", "answer_1"), {}, "response_b"),
+    (0, PAIRS[0], {"also": (1,), "a": 1, "b": 0}, "response_b"),
+    (True, PAIRS[0], {"a": "true", "b": "false"}, "response_a"),
+    ("good", PAIRS[0], {"a": "good", "b": "bad", "tie": "even"}, "response_a"),
+    (None, PAIRS[0], {}, None),
+    ("", PAIRS[0], {}, None),
+    ("no verdict", PAIRS[0], {}, None),
 )
 def test_label_names_a_response(
     label: object, names: Sequence[str], more: dict[str, Any], expected: str | None
@@ -254,34 +253,29 @@ def test_label_names_a_response(
     assert read_label(label, names, **more) == expected
 
 
-@pytest.mark.parametrize(
-    ("labels", "mapping", "expected"),
-    [
-        (["pass", "Fail", None], {}, [True, False, None]),
-        ([1, 0, 0], {}, [True, False, False]),
-        ([True, False, "error"], {}, [True, False, None]),
-        (["math", "code", "code"], {}, [None, None, None]),  # a topic
-        ([1, 2, 5], {}, [None, None, None]),  # a rating
-        ([1, 2, 5], {"label": "label", "pass": "4,5"}, [False, False, True]),
-        ([1, 2, 5], {"label": "label", "fail": "1"}, [False, True, True]),
-    ],
+@each(
+    "labels, mapping, expected",
+    (["pass", "Fail", None], {}, [True, False, None]),
+    ([1, 0, 0], {}, [True, False, False]),
+    ([True, False, "error"], {}, [True, False, None]),
+    (["math", "code", "code"], {}, [None, None, None]),  # a topic
+    ([1, 2, 5], {}, [None, None, None]),  # a rating
+    ([1, 2, 5], {"label": "label", "pass": "4,5"}, [False, False, True]),
+    ([1, 2, 5], {"label": "label", "fail": "1"}, [False, True, True]),
 )
 def test_label_of_one_response_is_pass_or_fail(
     labels: Sequence[object], mapping: dict[str, str], expected: list[bool | None]
 ) -> None:
-    rows = [{"prompt": "q", "response": "x", "label": label} for label in labels]
-    loaded = load(rows, roles=mapping)
+    loaded = load([{"prompt": "q", "response": "x", "label": label} for label in labels], roles=mapping)
     assert [case.passed for case in loaded.cases] == expected
     assert ("label from" in loaded.columns) == any(value is not None for value in expected)
 
 
-@pytest.mark.parametrize(
-    ("names", "mapping", "message"),
-    [
-        (("response",), {"label": "label", "pass": "4", "fail": "4"}, "the label '4' means both pass and fail"),
-        (("response",), {"label": "label", "pass": "9"}, "no label is '9' in column 'label' (it holds '2', '4')"),
-        (("response_a", "response_b"), {"label": "label", "a": "2", "b": "4,2"}, "the label '2' means both a and b"),
-    ],
+@each(
+    "names, mapping, message",
+    (("response",), {"label": "label", "pass": "4", "fail": "4"}, "the label '4' means both pass and fail"),
+    (("response",), {"label": "label", "pass": "9"}, "no label is '9' in column 'label' (it holds '2', '4')"),
+    (("response_a", "response_b"), {"label": "label", "a": "2", "b": "4,2"}, "the label '2' means both a and b"),
 )
 def test_labels_that_mean_two_things_or_nothing_are_refused(
     names: Sequence[str], mapping: dict[str, str], message: str
@@ -317,14 +311,11 @@ def test_models_become_authors_and_labels() -> None:
 
 def test_better_response_is_not_always_first() -> None:
     cases = load([{"prompt": f"q{n}", "chosen": "x", "rejected": "y"} for n in range(40)]).cases
-    first = sum(case.responses[0].text == "x" for case in cases)
-    assert 10 <= first <= 30
+    assert 10 <= sum(case.responses[0].text == "x" for case in cases) <= 30
     assert all(response.text == "x" for c in cases for response in c.responses if response.author == c.preferred)
 
 
-@pytest.mark.parametrize(
-    "column", [name for role in ("prompt", "response", "label", "reference") for name in NAMES[role]]
-)
+@each("column", *(name for role in ("prompt", "response", "label", "reference") for name in NAMES[role]))
 def test_every_usual_name_is_known(column: str) -> None:
     usual = {"prompt": "q", "response_a": "x", "response_b": "y", "winner": "a", "reference": "r"}
     role = next(role for role in ("prompt", "label", "reference", "response") if column in NAMES[role])
@@ -338,7 +329,7 @@ def test_every_usual_name_is_known(column: str) -> None:
     assert role == "response" or (case.preferred, case.reference) == ("response_a", ("r",))
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@each("pair", *PAIRS)
 def test_every_pair_of_names_is_known_in_order(pair: tuple[str, str]) -> None:
     for row in ({pair[0]: "x", pair[1]: "y"}, {pair[1]: "y", pair[0]: "x"}):
         (case,) = load([{"prompt": "q", **row}]).cases
@@ -384,7 +375,7 @@ FRAMES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("data", FRAMES, ids=[type(data).__module__ for data in FRAMES])
+@each("data", *FRAMES)
 def test_frame_in_memory_is_read(data: Any) -> None:
     loaded = load(data)
     assert [shape(case) for case in loaded.cases] == [*PAIR[:2], UNLABELLED[2]]
@@ -398,19 +389,17 @@ def test_classes_are_read_by_their_names() -> None:
     assert case.preferred == "response_b"
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (pl.LazyFrame({"prompt": ["q"]}), r"is a LazyFrame; pass data\.collect\(\)"),
-        (hf.DatasetDict(a=FRAMES[7], b=FRAMES[7]), r"holds the splits a, b; pass one, as in data\['a'\]"),
-        ([FRAME], "expected cases, found"),
-        ({"prompt": "q", "response": "x"}, "expected a name, a path, a data frame"),
-        (pd.concat([FRAME, FRAME[["label"]]], axis=1), "duplicate column 'label'; rename one"),
-        (42, "expected a name, a path, a data frame, or a list of cases or dicts, found 42"),
-        (FRAME[[]], "a DataFrame without rows; expected cases"),
-        ([{"x": 1}], "expected columns for a prompt"),
-        ([{"prompt": "q", "response": "x"}, 3], "expected cases"),
-    ],
+@each(
+    "data, message",
+    (pl.LazyFrame({"prompt": ["q"]}), r"is a LazyFrame; pass data\.collect\(\)"),
+    (hf.DatasetDict(a=FRAMES[7], b=FRAMES[7]), r"holds the splits a, b; pass one, as in data\['a'\]"),
+    ([FRAME], "expected cases, found"),
+    ({"prompt": "q", "response": "x"}, "expected a name, a path, a data frame"),
+    (pd.concat([FRAME, FRAME[["label"]]], axis=1), "duplicate column 'label'; rename one"),
+    (42, "expected a name, a path, a data frame, or a list of cases or dicts, found 42"),
+    (FRAME[[]], "a DataFrame without rows; expected cases"),
+    ([{"x": 1}], "expected columns for a prompt"),
+    ([{"prompt": "q", "response": "x"}, 3], "expected cases"),
 )
 def test_other_object_is_refused_in_one_line(data: object, message: str) -> None:
     with pytest.raises(UsageError, match=message):
@@ -423,8 +412,7 @@ def test_large_set_is_sampled_in_order(tmp_path: Path, monkeypatch: pytest.Monke
     write_csv(["prompt", "response", "id"], [(f"q{n}", "x", f"n{n:03d}") for n in range(300)])(path)
     sample = load(str(path), limit=5)
     ids = [case.id for case in sample.cases]
-    assert len(ids) == 20
-    assert ids == sorted(ids)
+    assert (len(ids), ids) == (20, sorted(ids))
     assert (sample.size, sum(sample.left_out.values())) == (300, 280)
     assert load(str(path), limit=5).cases == sample.cases
     assert load(str(path), limit=5, seed=1).cases != sample.cases

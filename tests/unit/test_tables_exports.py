@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import UsageError
 from distract.data import json_stream
@@ -99,7 +100,7 @@ PAIRS: dict[str, bytes] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@each("name", *PAIRS)
 def test_export_of_pairs_is_read(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(PAIRS[name])
     loaded = load(str(tmp_path / name))
@@ -131,7 +132,7 @@ SINGLE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", SINGLE)
+@each("name", *SINGLE)
 def test_log_of_answers_is_read(name: str) -> None:
     (case,) = load([SINGLE[name]]).cases
     assert (case.prompt, case.responses[0].turns) == ((Q,), (GOOD,))
@@ -155,7 +156,7 @@ def test_response_beside_a_prompt_is_no_transcript() -> None:
     assert [case.responses[0].turns for case in load([{"prompt": Q, "response": hostile}]).cases] == [(hostile,)]
 
 
-@pytest.mark.parametrize("prompt", ["Human: Hi\n\nAssistant: Hello", "User: Hi\nAssistant: Hello\nUser: Bye"])
+@each("prompt", "Human: Hi\n\nAssistant: Hello", "User: Hi\nAssistant: Hello\nUser: Bye")
 def test_prompt_that_quotes_a_dialogue_stays_text(prompt: str) -> None:
     (case,) = load([{"prompt": prompt, "response": GOOD}]).cases
     assert case.prompt == (prompt,)
@@ -176,17 +177,15 @@ def test_list_as_an_answer_in_json_stays_text(tmp_path: Path) -> None:
     assert case.responses[0].text == '["The Baltic"]'
 
 
-@pytest.mark.parametrize(
-    ("rows", "reason"),
-    [
-        ([{"messages": talk(Q, GOOD, "Thanks!")}, {"messages": talk(Q, GOOD)}],
+@each(
+    "rows, reason",
+    ([{"messages": talk(Q, GOOD, "Thanks!")}, {"messages": talk(Q, GOOD)}],
          "without an answer to its last message"),
         ([{"messages": talk(Q, GOOD)}, {"messages": [*talk(Q), {**answer(GOOD), "content": None}]}], "with tools"),
         ([{"messages": talk(Q, GOOD)}, {"messages": [{"role": "user", "content": [{"type": "image_url"}]},
                                                      answer(GOOD)]}], "parts that are no text"),
         ([{"prompt": [Q, Q], "response": [GOOD, GOOD]}, {"prompt": [Q, Q], "response": [GOOD, None]}],
          "a response is missing"),
-    ],
 )  # fmt: skip
 def test_row_without_a_case_is_left_out_and_counted(rows: list[Any], reason: str) -> None:
     loaded = load(rows)
@@ -209,7 +208,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each("name", *REFUSED)
 def test_refusal_says_what_to_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path(name).write_bytes(REFUSED[name][0])
@@ -257,25 +256,21 @@ LABELS: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    "names", [("response_a", "response_b"), ("answer_1", "answer_2"), ("human_ref_A", "human_ref_B")]
-)
-@pytest.mark.parametrize("labels", LABELS, ids=[pair[0] for pair in LABELS])
+@each("names", ("response_a", "response_b"), ("answer_1", "answer_2"), ("human_ref_A", "human_ref_B"))
+@each("labels", *LABELS)
 def test_label_means_the_same_response_under_all_names(names: tuple[str, str], labels: tuple[str, str]) -> None:
     rows = [{"prompt": Q, names[0]: GOOD, names[1]: BAD, "winner": label} for label in (*labels, *names)]
     roles = {"response_a": names[0], "response_b": names[1]}
     assert [case.preferred for case in load(rows, roles=roles).cases] == ["response_a", "response_b"] * 2
 
 
-@pytest.mark.parametrize("label", ["A is worse", "not a", "a or b", "A is not better", "win", "sky"])
+@each("label", "A is worse", "not a", "a or b", "A is not better", "win", "sky")
 def test_label_that_is_not_certain_is_refused(label: str) -> None:
     with pytest.raises(UsageError, match="expected a, b, tie or a response's name"):
         load([{"prompt": Q, "response_a": GOOD, "response_b": BAD, "winner": label}])
 
 
-@pytest.mark.parametrize(
-    "label", ["tie", "Both are bad", "it's a tie", "A=B", "both", "neither is good", "A and B are equal"]
-)
+@each("label", "tie", "Both are bad", "it's a tie", "A=B", "both", "neither is good", "A and B are equal")
 def test_word_for_a_tie_is_a_tie(label: str) -> None:
     (case,) = load([{"prompt": Q, "response_a": GOOD, "response_b": BAD, "winner": label}]).cases
     assert case.preferred == "tie"

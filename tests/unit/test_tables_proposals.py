@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import UsageError
 from distract.data.columns import parse_map
@@ -65,7 +66,7 @@ UNKNOWN: list[tuple[Mapping[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("row", "option"), UNKNOWN, ids=[row[1] for row in UNKNOWN])
+@each("row, option", *UNKNOWN)
 def test_likely_columns_are_proposed(row: Mapping[str, Any], option: str) -> None:
     with pytest.raises(UsageError) as caught:
         load([row])
@@ -76,14 +77,12 @@ def test_likely_columns_are_proposed(row: Mapping[str, Any], option: str) -> Non
     assert case.preferred in (None, case.responses[0].author)
 
 
-@pytest.mark.parametrize(
+@each(
     "row",
-    [
-        {"message_id": "m", "text": Q, "role": "prompter"},
-        {"custom_id": "c", "response": {"body": {"x": 1}}},
-        {"number": 1, "size": 2},
-        {"title": "t", "url": "u"},
-    ],
+    {"message_id": "m", "text": Q, "role": "prompter"},
+    {"custom_id": "c", "response": {"body": {"x": 1}}},
+    {"number": 1, "size": 2},
+    {"title": "t", "url": "u"},
 )
 def test_nothing_is_proposed_without_a_likely_column(row: Mapping[str, Any]) -> None:
     with pytest.raises(UsageError, match="expected columns for a prompt and one or two responses") as caught:
@@ -143,19 +142,17 @@ def test_every_option_shown_works(table: tuple[Sequence[str], Sequence[tuple[obj
             assert load(rows, roles=paste(message)).cases
 
 
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        ([1, 0], ["response_a", "response_b"]),
-        ([True, False], ["response_a", "response_b"]),
-        ([-2, 3, 0], ["response_a", "response_b", "tie"]),
-        ([1, 2, 3], ["response_a", "response_b", "tie"]),
-        ([0, 1, 0.5], ["response_b", "response_a", "tie"]),
-        (["yes", "no"], ["response_a", "response_b"]),
-        (["a", "b", "unsure"], ["response_a", "response_b", "tie"]),
-        ([0.91, 0.13, 0.4], [None, None, None]),
-        ([f"w{n}" for n in range(9)], [None] * 9),
-    ],
+@each(
+    "labels, expected",
+    ([1, 0], ["response_a", "response_b"]),
+    ([True, False], ["response_a", "response_b"]),
+    ([-2, 3, 0], ["response_a", "response_b", "tie"]),
+    ([1, 2, 3], ["response_a", "response_b", "tie"]),
+    ([0, 1, 0.5], ["response_b", "response_a", "tie"]),
+    (["yes", "no"], ["response_a", "response_b"]),
+    (["a", "b", "unsure"], ["response_a", "response_b", "tie"]),
+    ([0.91, 0.13, 0.4], [None, None, None]),
+    ([f"w{n}" for n in range(9)], [None] * 9),
 )
 def test_labels_are_mapped_as_the_message_says(labels: Sequence[object], expected: Sequence[str | None]) -> None:
     rows = [{"prompt": Q, "response_a": GOOD, "response_b": BAD, "label": label} for label in labels]

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.judging.findings import Decision, InvariantFinding
 from distract.judging.judge import Judge
@@ -38,13 +38,11 @@ def test_unused_judge_is_not_listed() -> None:
     assert summary([]) == summary([make_report(counts=(0,) * 5)], 3) == []
 
 
-@pytest.mark.parametrize(
-    ("counts", "message"),
-    [
-        ((1, 0, 0, 0, 0), "judge j: 1 call made, 0 saved by the store"),
-        ((1200, 34, 0, 5000, 7), "judge j: 1,200 calls made, 34 saved by the store; 5,000 tokens in, 7 out"),
-        ((0, 0, 2, 0, 0), "judge j: 0 calls made, 0 saved by the store, 2 without an answer"),
-    ],
+@each(
+    "counts, message",
+    ((1, 0, 0, 0, 0), "judge j: 1 call made, 0 saved by the store"),
+    ((1200, 34, 0, 5000, 7), "judge j: 1,200 calls made, 34 saved by the store; 5,000 tokens in, 7 out"),
+    ((0, 0, 2, 0, 0), "judge j: 0 calls made, 0 saved by the store, 2 without an answer"),
 )
 def test_calls_are_summarised(counts: tuple[int, ...], message: str) -> None:
     assert lines(make_report(counts=counts)) == [message]

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from builders import finish, row, set_up, verdict
-from command_result import CommandResult
+from command_result import Run
 from loopback import FakeServer, ReceivedRequest, completion
+from loops import each
 from test_leaderboard_cli import data
 from test_unread import texts
 
@@ -161,7 +162,7 @@ def test_missing_replies_leave_the_run_as_it_is(tmp_path: Path, judged: Callable
 
 @pytest.mark.parametrize("damage", [None, b"", b"\xff\x00{", b'{"text": 1}\n[]\nnull\n' + b"[" * 10**5])
 def test_damaged_texts_leave_the_run_usable(
-    tmp_path: Path, judged: Callable[..., FinishedRun[Any]], run: Callable[..., CommandResult], damage: bytes | None
+    tmp_path: Path, judged: Callable[..., FinishedRun[Any]], run: Run, damage: bytes | None
 ) -> None:
     folder = judged("r", "all").run.path
     (folder / "texts.jsonl").unlink()
@@ -172,7 +173,7 @@ def test_damaged_texts_leave_the_run_usable(
     assert repeat(folder, "failures", tmp_path / "store") == [COMPLETE]
 
 
-@pytest.mark.parametrize("text", ["\ud800 \x1b[31m ::error:: \u202e", "x" * MAX_TEXT, "A" + "é" * 10**6 + "Z"])
+@each("text", "\ud800 \x1b[31m ::error:: \u202e", "x" * MAX_TEXT, "A" + "é" * 10**6 + "Z")
 def test_hostile_text_is_ascii_and_cut(tmp_path: Path, text: str) -> None:
     reply = Reply(text)
     for failure in (None, ParseFailure("no verdict", reply)):
@@ -213,7 +214,7 @@ def test_unanswered_requests_have_no_text(tmp_path: Path, judged: Callable[..., 
         ("meta", ()),
     ],
 )
-def test_every_command_takes_the_option(run: Callable[..., CommandResult], command: str, more: tuple[str, ...]) -> None:
+def test_every_command_takes_the_option(run: Run, command: str, more: tuple[str, ...]) -> None:
     data("d.jsonl")
     line = (command, "--judge", "planted:garbage", "--limit", "2", *more)
     for kind in ("none", "all"):
@@ -225,7 +226,7 @@ def test_every_command_takes_the_option(run: Callable[..., CommandResult], comma
     assert texts(Path("none")) == texts(Path("all"))
 
 
-def test_settings_file_takes_the_option(run: Callable[..., CommandResult]) -> None:
+def test_settings_file_takes_the_option(run: Run) -> None:
     line = ("attack", "--judge", "planted:garbage", "--limit", "2", "--attack", "sycophancy")
     assert "'some' is not one of 'failures', 'all', 'none'" in run(*line, "--keep-text", "some").err
     Path("distract.toml").write_text('keep-text = "none"\n')
@@ -233,7 +234,7 @@ def test_settings_file_takes_the_option(run: Callable[..., CommandResult]) -> No
     assert texts(Path("r")) == []
 
 
-def test_python_takes_the_option(run: Callable[..., CommandResult]) -> None:
+def test_python_takes_the_option(run: Run) -> None:
     more: Any = {"judge": "planted:garbage", "attacks": ["sycophancy"], "limit": 2}
     result = distract.attack(**more, keep_text="all")
     assert texts(result.path)
@@ -243,7 +244,7 @@ def test_python_takes_the_option(run: Callable[..., CommandResult]) -> None:
         distract.attack(**more, keep_text="some")
 
 
-def test_server_in_words_is_quoted(run: Callable[..., CommandResult]) -> None:
+def test_server_in_words_is_quoted(run: Run) -> None:
     def chat(request: ReceivedRequest) -> dict[str, Any]:
         return completion("[[A]]" if len(request.content) % 2 else "\x1b[31mNeither\ud800 ::error::")
 
@@ -263,7 +264,7 @@ def test_server_in_words_is_quoted(run: Callable[..., CommandResult]) -> None:
     assert "\x1b" not in shown.out
 
 
-@pytest.mark.parametrize(("keep_text", "expected"), [("failures", "xy"), ("all", "xyy"), ("none", "")])
+@each("keep_text, expected", ("failures", "xy"), ("all", "xyy"), ("none", ""))
 def test_answer_read_beside_an_unreadable_one_is_kept_when_it_is_at_fault(
     tmp_path: Path, keep_text: KeepText, expected: str
 ) -> None:

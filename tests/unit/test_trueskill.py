@@ -13,41 +13,14 @@ from distract.leaderboards.shuffles import Orders
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from loops import each
+from rating_matches import NAMES, Match, played_matches, simulate_matches, table
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
-from distract.core.errors import UsageError
 from distract.stats import ratings
 from distract.stats.ratings.draws import Draws, draw
-from distract.stats.ratings.matches import Matches, encode
 
 ours = importlib.import_module("distract.leaderboards.trueskill")
-NAMES = ("a, the first", 'b "quoted"', "c [bold]", "d 🦙")
-Match = tuple[str, str, str]
-
-PLAYED = st.lists(
-    st.tuples(st.permutations(NAMES), st.sampled_from(("a", "b", "tie"))).map(lambda one: (*one[0][:2], one[1])),
-    min_size=1,
-    max_size=15,
-)
-
-
-def table(played: list[Match], prompts: list[str] | None = None) -> Matches:
-    a, b, outcomes = zip(*played, strict=True)
-    return encode(a, b, outcomes, prompts)
-
-
-def simulate_matches(models: int, matches: int, seed: int = 0) -> list[Match]:
-    """Matches between models of known strength, a tenth of them ties."""
-    random = np.random.default_rng(seed)
-    strength = random.normal(0, 1, models)
-    a = random.integers(models, size=matches)
-    b = (a + random.integers(1, models, size=matches)) % models
-    gap, tied = strength[a] - strength[b] + random.logistic(size=matches), random.random(matches) < 0.1
-    return [
-        (f"m{x:02}", f"m{y:02}", "tie" if tie else "a" if won > 0 else "b")
-        for x, y, tie, won in zip(a, b, tied, gap, strict=True)
-    ]
 
 
 def density(x: float) -> float:
@@ -68,7 +41,7 @@ def rate_with_library(played: list[Match], models: tuple[str, ...], **options: A
     return [(rating[name].mu, rating[name].sigma) for name in models]
 
 
-@pytest.mark.parametrize("options", [{}, {"tau": 0.0}, {"draw_probability": 0.4}])
+@each("options", {}, {"tau": 0.0}, {"draw_probability": 0.4})
 def test_file_order_gives_the_numbers_of_the_library(options: dict[str, float]) -> None:
     played = simulate_matches(6, 400)
     ratings = ours.rate(table(played), order="file", **{"draw_probability": 0.1, **options})
@@ -77,7 +50,7 @@ def test_file_order_gives_the_numbers_of_the_library(options: dict[str, float]) 
     assert ratings.sigma == pytest.approx([sigma for _, sigma in expected], abs=1e-6)
 
 
-@given(PLAYED, st.integers(0, 9))
+@given(played_matches(15), st.integers(0, 9))
 def test_shuffles_give_the_centred_mean_of_the_library(played: list[Match], seed: int) -> None:
     ratings = ours.rate(table(played), shuffles=3, seed=seed, mu=7.0, sigma=2.0, beta=1.0, draw_probability=0.1)
     orders = Orders(len(played), "shuffled", 3, seed)
@@ -91,7 +64,7 @@ def test_shuffles_give_the_centred_mean_of_the_library(played: list[Match], seed
     assert ratings.sigma == pytest.approx(mean[:, 1], abs=1e-8)
 
 
-@given(PLAYED)
+@given(played_matches(15))
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_names_and_sides_do_not_matter(order: str, played: list[Match]) -> None:
     ratings = ours.rate(table(played), order=order, shuffles=4)
@@ -128,7 +101,7 @@ def moments(near: float, width: float) -> tuple[float, float]:
     return near + mean, integral(2, mean) / integral(0)
 
 
-@each("beyond", [-400.0, -66.7, -30.01, -29.99, -8.0, -1.0, 0.0, 0.5, 3.0, 7.0])
+@each("beyond", -400.0, -66.7, -30.01, -29.99, -8.0, -1.0, 0.0, 0.5, 3.0, 7.0)
 def test_win_truncates_the_difference_on_one_side(beyond: float) -> None:
     mean, variance = moments(-beyond, math.inf)
     for shift, shrink in (ours.win_effect(beyond), [one[0] for one in ours.win_effects(np.array([beyond]))]):
@@ -136,8 +109,8 @@ def test_win_truncates_the_difference_on_one_side(beyond: float) -> None:
         assert 1 - shrink == pytest.approx(variance, rel=1e-6, abs=1e-9)
 
 
-@each("margin", [1e-3, 0.1, 0.9, 3.0, 8.0])
-@each("ahead", [-400.0, -66.0, -12.0, -1.0, 1e-9, 0.3, 5.0, 31.0])
+@each("margin", 1e-3, 0.1, 0.9, 3.0, 8.0)
+@each("ahead", -400.0, -66.0, -12.0, -1.0, 1e-9, 0.3, 5.0, 31.0)
 def test_tie_truncates_it_on_both_sides(ahead: float, margin: float) -> None:
     mean, variance = moments(abs(ahead) - margin, 2 * margin)
     for shift, shrink in (
@@ -149,18 +122,16 @@ def test_tie_truncates_it_on_both_sides(ahead: float, margin: float) -> None:
 
 
 @each(
-    ("ahead", "margin", "down", "gone"),
-    [
-        (0.0, 0.1, 0.0, 0.9966711089933002),
-        (1e-6, 1.01e-6, 9.99999999999659967e-7, 0.99999999999965997),
-        (3.0, 1e-3, 2.99999900000073333, 0.99999966666731111),
-        (8.0, 0.001, 7.9999973333450667, 0.9999996666709777),
-        (15.0, 1.19e-7, 14.9999999999999292, 0.99999999999999528),
-        (15.0, 1.01e-6, 14.9999999999948995, 0.9999999999996599),
-        (29.0, 1e-6, 28.9999999999903333, 0.99999999999966667),
-        (30.0, 1.5, 28.535001849988532, 0.998777854175783),
-        (1e4, 1.01e-6, 9999.9999999965997, 0.9999999999996599),
-    ],
+    "ahead, margin, down, gone",
+    (0.0, 0.1, 0.0, 0.9966711089933002),
+    (1e-6, 1.01e-6, 9.99999999999659967e-7, 0.99999999999965997),
+    (3.0, 1e-3, 2.99999900000073333, 0.99999966666731111),
+    (8.0, 0.001, 7.9999973333450667, 0.9999996666709777),
+    (15.0, 1.19e-7, 14.9999999999999292, 0.99999999999999528),
+    (15.0, 1.01e-6, 14.9999999999948995, 0.9999999999996599),
+    (29.0, 1e-6, 28.9999999999903333, 0.99999999999966667),
+    (30.0, 1.5, 28.535001849988532, 0.998777854175783),
+    (1e4, 1.01e-6, 9999.9999999965997, 0.9999999999996599),
 )
 def test_tie_is_exact_to_the_last_digits(ahead: float, margin: float, down: float, gone: float) -> None:
     """Mean and variance between both ends of the margin, computed with 60 digits."""
@@ -186,7 +157,7 @@ def test_both_implementations_agree_and_stay_in_range(ahead: float, margin: floa
     assert 0 <= one[1] <= 1
 
 
-@pytest.mark.parametrize(("wins", "ties", "share"), [(9, 0, 0.0), (0, 9, 0.9), (3, 9, 0.75), (0, 1, 0.5)])
+@each("wins, ties, share", (9, 0, 0.0), (0, 9, 0.9), (3, 9, 0.75), (0, 1, 0.5))
 def test_draw_probability_is_the_share_of_ties(wins: int, ties: int, share: float) -> None:
     won: list[Match] = [("m1", "m2", "a")] * wins
     matches = table([*won, *[("m1", "m2", "tie")] * ties], [f"p{at}" for at in range(wins + ties)])
@@ -220,7 +191,7 @@ def test_extreme_ratings_stay_finite() -> None:
     assert level.rating[0] > level.rating[1]
 
 
-@given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=2, max_size=3), PLAYED)
+@given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=2, max_size=3), played_matches(15))
 @pytest.mark.parametrize("order", ["shuffled", "file"])
 def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
     matches = table(played, [f"p{at % 3}" for at in range(len(played))])
@@ -239,7 +210,7 @@ def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]],
         assert rating == pytest.approx(expected, abs=1e-8)
 
 
-@pytest.mark.parametrize("options", [{}, {"order": "file"}])
+@each("options", {}, {"order": "file"})
 def test_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> None:
     matches = table(simulate_matches(4, 200), [f"p{at // 6}" for at in range(200)])
     rating = ours.rate(matches, **options).rating
@@ -250,28 +221,6 @@ def test_draws_with_and_without_a_table_spread_alike() -> None:
     matches = table(simulate_matches(4, 300))
     one = ours.redraw(matches, draw(1, 400, 300)).std(axis=0)
     assert ours.redraw(matches, draw(1, 400, 300, table=False)).std(axis=0) == pytest.approx(one, rel=0.2)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"mu": math.nan}, "mu: expected a number, found nan"),
-        ({"sigma": 0.0}, "sigma: expected a number above 0, found 0.0"),
-        ({"beta": -1.0}, "beta: expected a number above 0, found -1.0"),
-        ({"tau": -0.1}, "tau: expected a number, 0 or more, found -0.1"),
-        ({"draw_probability": 1.0}, "draw_probability: expected a number from 0 to below 1, found 1.0"),
-        ({"draw_probability": -0.1}, "draw_probability: expected a number from 0 to below 1, found -0.1"),
-        ({"shuffles": 0}, "shuffles: expected a whole number, 1 to 10,000, found 0"),
-        ({"order": "best"}, "order: expected shuffled or file, found 'best'"),
-    ],
-)
-def test_bad_parameter_is_one_line(parameters: dict[str, Any], message: str) -> None:
-    matches = table([("x", "y", "a")])
-    with pytest.raises(UsageError) as error:
-        ours.rate(matches, **parameters)
-    assert str(error.value) == message
-    with pytest.raises(UsageError):
-        ours.redraw(matches, draw(0, 2, 1), **parameters)
 
 
 def test_trueskill_is_discovered_and_records_its_parameters() -> None:

@@ -10,6 +10,7 @@ import pytest
 from builders import row, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.attack import Truth
 from distract.core.records import MIRROR, Outcome, Row
@@ -114,8 +115,7 @@ def attacked_rows(draw: st.DrawFn) -> list[Row]:
     rows = []
     for number in range(draw(st.integers(0, 8))):
         label: Outcome | None = draw(st.sampled_from([None, "a", "b", "tie"]))
-        before = draw(outcomes)
-        rows.append(row(f"c{number}", [before], label=label))
+        rows.append(row(f"c{number}", [draw(outcomes)], label=label))
         for attack in ATTACKS:
             for target in draw(st.sets(st.sampled_from("ab"))):
                 excluded = draw(st.sampled_from([None, None, "rewrite rejected"]))
@@ -175,7 +175,7 @@ def mirror(one: Row) -> Row:
     return replace(one, a=one.b, b=one.a, judgments=judgments, label=label, target=sides[one.target])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("label", "target"), [("a", "b"), ("b", "a"), ("tie", "b"), (None, "b")])
+@each("label, target", ("a", "b"), ("b", "a"), ("tie", "b"), (None, "b"))
 def test_tie_target(label: Outcome | None, target: str) -> None:
     one = row("c", [TIE], label=label)
     assert choose_tie_target(one.a, one.b, label) == target

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_result import check_refusal
 
 import distract
 from distract.core.registry import protocols
@@ -70,7 +71,7 @@ def test_probabilities_are_shown(run: Any) -> None:
     assert "read: B wins (shown second), A 0.000, B 1.000, tie 0.000; mass on the choices 1.000" in ran.out
 
 
-@pytest.mark.parametrize("name", [*protocols()])
+@pytest.mark.parametrize("name", protocols())
 def test_every_protocol_can_be_tried(tmp_path: Path, name: str) -> None:
     pair = trial.compare_case(trial.PAIR)
     if (protocols()[name].shows or 2) != 2:
@@ -123,17 +124,12 @@ def test_case_of_data(run: Any) -> None:
         (("j.toml", "--question", "x"), "a pair of your own needs --response-a and --response-b too"),
         (("j.toml", "--case", "x", "--question", "x"), "name a case with --data and --case, or give --question"),
         (("j.toml", "--protocol", "pairwize"), "did you mean 'pairwise'"),
-        (
-            ("j.toml", "--model-option", "timeout=3"),
-            "; planted:longer is planted and loads no model",
-        ),
+        (("j.toml", "--model-option", "timeout=3"), "; planted:longer is planted and loads no model"),
         (("j.toml", "--protocol", "rank-4"), "rank-4"),
     ],
 )
 def test_wrong_input_is_one_line(run: Any, arguments: tuple[str, ...], message: str) -> None:
-    ran = run("try", *arguments)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert message in ran.err
+    check_refusal(run("try", *arguments), message)
 
 
 def test_hostile_texts_are_no_headings(run: Any, tmp_path: Path) -> None:

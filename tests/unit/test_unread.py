@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import case, drive, request, verdict
-from command_result import CommandResult
+from command_result import Run
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.plan import Plan
 from distract.core.plugin import Calls, Comparison, Protocol
@@ -34,7 +34,7 @@ def ask_and_read(comparison: Comparison) -> Plan[Judgment]:
     return verdict("a") if reply.text == "A" else Judgment(None, read="text", failure="says nothing")
 
 
-@pytest.mark.parametrize("samples", [1, 3])
+@each("samples", 1, 3)
 def test_protocol_with_its_own_parser_shows_its_last_reply(samples: int) -> None:
     x, y = Response("x", ("x",)), Response("y", ("y",))
     own_protocol = Protocol("mine", "one of the tests", ask_and_read, Calls(2))
@@ -85,7 +85,7 @@ def test_any_reply_is_shown_on_three_safe_lines(
         assert len(lines[1]) < MAX_LENGTH + 99
 
 
-def test_command_and_report_show_an_example(run: Callable[..., CommandResult]) -> None:
+def test_command_and_report_show_an_example(run: Run) -> None:
     command = ("--judge", "planted:garbage", "--protocol", "pairwise", "--attack", "sycophancy", "--limit", "2")
     attack = run("attack", *command, "--generator", "rules", "--out", "r")
     assert attack.code == 3
@@ -98,7 +98,7 @@ def test_command_and_report_show_an_example(run: Callable[..., CommandResult]) -
     assert "unreadable" not in run("report", "r", "--json").out
 
 
-def test_readable_replies_write_no_file(run: Callable[..., CommandResult]) -> None:
+def test_readable_replies_write_no_file(run: Run) -> None:
     ran = run("attack", "--judge", "planted:fair", "--limit", "2", "--out", "r")
     assert "unreadable answer" not in ran.out
     assert Path("r/texts.jsonl").read_bytes() == b""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from builders import case, drive
+from loops import each
 
 from distract.core.records import Reply, Request, Response, Rewrite
 from distract.core.registry import attacks
@@ -17,18 +17,16 @@ SURE = Reply(probabilities=(0.9, 0.1), mass=1.0, finish="choices")
 NOT = Reply(probabilities=(0.2, 0.8), mass=1.0, finish="choices")
 
 
-@pytest.mark.parametrize(
-    ("replies", "reasons", "shares"),
-    [
-        ((SURE, SURE), (), (0.9, 0.9)),
-        ((NOT, SURE), ("verifier finds something lost",), (0.2, 0.9)),
-        ((SURE, NOT), ("verifier finds something added",), (0.9, 0.2)),
-        ((NOT, NOT), ("verifier finds something lost", "verifier finds something added"), (0.2, 0.2)),
-        ((Reply("Y]]"), Reply("N]]")), ("verifier finds something added",), (1.0, 0.0)),
-        ((Reply("banana"), SURE), ("verifier gives no verdict: no verdict",), ("no verdict", 0.9)),
-        ((Reply("", failure="refused"), SURE), ("verifier gives no verdict: refused",), ("refused", 0.9)),
-        ((Reply(probabilities=(0.5, 0.5), mass=1.0), SURE), ("verifier finds something lost",), (0.5, 0.9)),
-    ],
+@each(
+    "replies, reasons, shares",
+    ((SURE, SURE), (), (0.9, 0.9)),
+    ((NOT, SURE), ("verifier finds something lost",), (0.2, 0.9)),
+    ((SURE, NOT), ("verifier finds something added",), (0.9, 0.2)),
+    ((NOT, NOT), ("verifier finds something lost", "verifier finds something added"), (0.2, 0.2)),
+    ((Reply("Y]]"), Reply("N]]")), ("verifier finds something added",), (1.0, 0.0)),
+    ((Reply("banana"), SURE), ("verifier gives no verdict: no verdict",), ("no verdict", 0.9)),
+    ((Reply("", failure="refused"), SURE), ("verifier gives no verdict: refused",), ("refused", 0.9)),
+    ((Reply(probabilities=(0.5, 0.5), mass=1.0), SURE), ("verifier finds something lost",), (0.5, 0.9)),
 )
 def test_verifier_asks_in_both_places(
     replies: tuple[Reply, Reply], reasons: tuple[str, ...], shares: tuple[object, object]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.stats import ratings
 from distract.stats.ratings.draws import Draws, draw
@@ -56,8 +57,7 @@ def simulate_matches(matches: int, prompts: int, seed: int = 0) -> list[Match]:
 @given(PLAYED)
 def test_win_rate_is_the_share_of_points_with_prompt_covariance(played: list[Match]) -> None:
     ratings, share = win_rate.rate(table(played)), rate_naively(played)
-    assert ratings.models == tuple(share)
-    assert ratings.rating == pytest.approx(list(share.values()), abs=1e-12)
+    assert (ratings.models, ratings.rating) == (tuple(share), pytest.approx(list(share.values()), abs=1e-12))
     influence: dict[str, np.ndarray] = defaultdict(lambda: np.zeros(len(share)))
     often = {name: sum(name in match[:2] for match in played) for name in share}
     for a, b, outcome, prompt in played:
@@ -112,8 +112,8 @@ def test_draw_replays_matches(played: list[Match], rows: list[list[int]]) -> Non
         assert shares == pytest.approx([again.get(name, own[name]) for name in matches.models], abs=1e-12)
 
 
-@pytest.mark.parametrize("prompts", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
+@each("prompts", True, False)
+@each("weighted", True, False)
 def test_draws_spread_as_the_covariance_predicts(prompts: bool, weighted: bool) -> None:
     matches = table(simulate_matches(600, 120), prompts=prompts)
     drawn = draw(0, 2000, matches.clusters, table=weighted)
@@ -122,7 +122,7 @@ def test_draws_spread_as_the_covariance_predicts(prompts: bool, weighted: bool) 
     assert ratings.mean(axis=0) == pytest.approx(rated.rating, abs=0.002)
 
 
-@pytest.mark.parametrize("prompts", [True, False])
+@each("prompts", True, False)
 def test_small_blocks_change_nothing(prompts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     matches = table(simulate_matches(300, 50), prompts=prompts)
     weighted, free = draw(0, 30, matches.clusters), draw(0, 30, matches.clusters, table=False)
