@@ -1,8 +1,10 @@
-"""Test a store's file that is deleted, replaced, truncated or damaged, before or during use."""
+"""Test a store's file: two processes that write it, and one that is deleted, replaced, truncated or damaged."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +27,23 @@ from test_replyfile import (
 from distract.core.errors import DistractError
 from distract.core.records import Reply
 from distract.core.store import Store
+
+
+def test_two_processes_write_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from distract.core.store import Store; from distract.core.records import *\n"
+        "with Store(Path(sys.argv[1]), {'model': 'm', 'engine': 'scripted'}) as store:\n"
+        "    for i in range(200):\n"
+        "        r = Request((Message('user', sys.argv[2] + str(i % 100)),))\n"
+        "        store.put([(store.key(r), Reply('x'))])\n"
+    )
+    both = [subprocess.Popen([sys.executable, "-c", script, str(path), name]) for name in ("a", "b")]
+    assert [process.wait() for process in both] == [0, 0]
+    with Store(path, {"model": "m", "engine": "scripted"}) as store:
+        assert len(store) == 200
+
 
 # Commands.
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from loopback import Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
-from test_server_backend import backend
+from test_server_backend import backend, words
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.loop import answer
-from distract.core.records import Message, Reply, Request
+from distract.core.records import Reply
 from distract.core.runs import load
 from distract.core.store import Store
 from distract.core.usage import Tally
@@ -23,10 +23,6 @@ from distract.models.server.capabilities import PROBES
 pytest.importorskip("openai")
 
 pytestmark = pytest.mark.usefixtures("no_keys")
-
-
-def words(content: str) -> Request:
-    return Request((Message("user", content),))
 
 
 def is_complete(folder: Path) -> bool:

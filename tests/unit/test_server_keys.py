@@ -12,6 +12,7 @@ import pytest
 from command_result import Run
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
 from loops import each
+from test_server_backend import words
 
 from distract.core.errors import DistractError, UsageError
 from distract.core.loop import answer
@@ -39,10 +40,6 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith("OPENAI_") or name.lower().endswith("_proxy") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
-def words(content: str) -> Request:
-    return Request((Message("user", content),))
 
 
 def is_shown(text: str) -> bool:
