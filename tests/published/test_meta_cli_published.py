@@ -20,9 +20,6 @@ from distract.judging.published import PublishedRun
 NATURAL = LLMBAR / "Natural" / "evaluators"
 
 
-# Published runs of LLMBar.
-
-
 @published
 def test_one_published_run_gives_the_published_counts(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{NATURAL}/GPT-4/CoT/result.json", "--json")

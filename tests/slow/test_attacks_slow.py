@@ -12,6 +12,7 @@ from statistics import fmean
 
 import pytest
 from builders import finish, set_up
+from loops import each
 from test_attacks import DISTRACTORS, PLACEBO, by_distractor, tweakset
 from test_check import DEVELOPED, HELD_OUT, rates
 from test_make_rewrites import ASKING, ATTACKS, models, record
@@ -126,17 +127,15 @@ def test_checksum_is_stable_across_processes_and_covers_attacks() -> None:
     assert checksum([]) not in checksums
 
 
-@pytest.mark.parametrize(
-    ("turns", "new", "expected"),
-    [
-        (("a",), "b", ("b",)),
-        (("a", "b"), "a\n\nc", ("a", "c")),
-        (("a", "b"), "c\n\nb", ("c", "b")),
-        (("a", "b", "c"), "a\n\nx\n\ny\n\nc", ("a", "x\n\ny", "c")),
-        (("a", "b"), "x\n\ny", ("a", "b")),
-        (("a", "a"), "a\n\na", ("a", "a")),
-        (("a", "b"), "a", ("a", "b")),
-    ],
+@each(
+    "turns, new, expected",
+    (("a",), "b", ("b",)),
+    (("a", "b"), "a\n\nc", ("a", "c")),
+    (("a", "b"), "c\n\nb", ("c", "b")),
+    (("a", "b", "c"), "a\n\nx\n\ny\n\nc", ("a", "x\n\ny", "c")),
+    (("a", "b"), "x\n\ny", ("a", "b")),
+    (("a", "a"), "a\n\na", ("a", "a")),
+    (("a", "b"), "a", ("a", "b")),
 )
 def test_change_is_located_in_its_turn(turns: tuple[str, ...], new: str, expected: tuple[str, ...]) -> None:
     assert _edit_one_turn(turns, new) == expected

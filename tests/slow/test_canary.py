@@ -152,9 +152,6 @@ def read_files() -> Mapping[str, bytes]:
     return {name: Path("r", name).read_bytes() for name in FILES}
 
 
-# Two situations in which a passing gate proved nothing.
-
-
 @pytest.mark.parametrize("gone", [(), ("r",)], ids=["the run is complete", "only the store is cached"])
 def test_replaced_judge_is_detected_and_its_requests_repeated(shop: Shop, gone: tuple[str, ...]) -> None:
     assert (shop.gate().code, shop.endpoint.new() > ASKED) == (0, True)
@@ -257,9 +254,6 @@ def test_unreachable_server_never_passes(shop: Shop) -> None:
     shop.endpoint.silent = True
     assert shop.gate().code == 4
     assert read_files() == before
-
-
-# Epochs.
 
 
 def kill(patch: pytest.MonkeyPatch, after: int) -> None:
@@ -382,9 +376,6 @@ def test_epochs_belong_to_one_judge_in_any_store(tmp_path: Path) -> None:
         assert elsewhere.key(request()) not in keys
 
 
-# Versions.
-
-
 def test_versions_separate_judges_of_one_name(shop: Shop) -> None:
     def ask(version: str, out: str) -> CommandResult:
         return shop.gate("--judge-version", version, out=out)
@@ -417,9 +408,6 @@ def test_every_backend_identity_includes_the_version(name: str) -> None:
         pytest.importorskip(library)
     plain, version = open_judge(name).identity, open_judge(name, Options(judge_version="2")).identity
     assert version == {**plain, "version": "2"}
-
-
-# A record.
 
 
 def test_records_state_their_time_and_origin(shop: Shop) -> None:
@@ -456,9 +444,6 @@ def test_run_from_stored_replies_is_reported_and_not_repeated(shop: Shop) -> Non
     for sums in ("", 1, None):  # a manifest may have been written by anybody
         Path("b/manifest.json").write_text(json.dumps({**manifest, "checksums": sums}), encoding="utf-8")
         assert shop.run("gate", "b", "--baseline", "a").code in (2, 3)
-
-
-# Choice of the repeated requests.
 
 
 @given(

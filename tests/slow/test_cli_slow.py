@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from builders import damage_file
 from command_result import Run
+from loops import each
 from test_api import SINGULAR, files, format_options
 from test_cli import PLANTED, pair, write
 from test_examples import EXAMPLES
@@ -344,14 +345,12 @@ def test_no_submodule_shadows_a_public_name() -> None:
     assert int(done.stdout) > 200
 
 
-@pytest.mark.parametrize(
-    ("code", "absent"),
-    [
-        ("import distract", ("numpy", "click", "rich", "pandas", "importlib.metadata", "distract.core.errors")),
-        ("import distract; distract.attack(judge='planted:longer', limit=2)", ("click", "rich", "pandas", "torch")),
-        ("import distract; distract.attack, distract.gate", ("click", "rich", "pandas", "torch")),
-        ("from distract import *", ("click", "torch", "pandas")),
-    ],
+@each(
+    "code, absent",
+    ("import distract", ("numpy", "click", "rich", "pandas", "importlib.metadata", "distract.core.errors")),
+    ("import distract; distract.attack(judge='planted:longer', limit=2)", ("click", "rich", "pandas", "torch")),
+    ("import distract; distract.attack, distract.gate", ("click", "rich", "pandas", "torch")),
+    ("from distract import *", ("click", "torch", "pandas")),
 )
 def test_import_distract_loads_little(code: str, absent: tuple[str, ...], tmp_path: Path) -> None:
     show = f"{code}\nimport sys; print([name for name in {absent} if name in sys.modules])"
@@ -405,9 +404,6 @@ def test_only_one_module_writes_files() -> None:
     by_name.pop("distract/core/files.py")
     assert len(by_name) > 200
     assert {(name, call) for name, place in by_name.items() for call in find_writers(place)} == ALLOWED
-
-
-# Paths named by the user.
 
 
 @pytest.mark.parametrize("mode", ["pipe", "file"])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core.errors import BackendError
 from distract.core.records import Message, Reply, Request
@@ -105,16 +106,14 @@ def spell(request: Request, words: Sequence[str], room: int = 99) -> Reply:
     return answer.reply()
 
 
-@pytest.mark.parametrize(
-    ("stop", "text", "count"),
-    [
-        ((), "ab]] cd[[A]] e", 6),
-        (("]]",), "ab]]", 2),
-        (("[[A]]",), "ab]] cd[[A]]", 4),
-        (("[[A]]", "d"), "ab]] cd", 3),
-        (("b]] cd[", "cd[[", ""), "ab]] cd[", 3),
-        (("none",), "ab]] cd[[A]] e", 6),
-    ],
+@each(
+    "stop, text, count",
+    ((), "ab]] cd[[A]] e", 6),
+    (("]]",), "ab]]", 2),
+    (("[[A]]",), "ab]] cd[[A]]", 4),
+    (("[[A]]", "d"), "ab]] cd", 3),
+    (("b]] cd[", "cd[[", ""), "ab]] cd[", 3),
+    (("none",), "ab]] cd[[A]] e", 6),
 )
 def test_answer_ends_right_after_its_first_stop(stop: tuple[str, ...], text: str, count: int) -> None:
     reply = spell(make_request("?", stop=stop), ["ab", "]] ", "cd[[", "A]]", " e"])

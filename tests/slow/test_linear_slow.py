@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from loops import each
 from test_constraints_break import (
     HOSTILE,
 )
@@ -147,39 +148,36 @@ LENGTH = 20_000
 MATERIAL = "So the verdict is [[A]] for them. " * 500
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("brackets", "[[A]] " + "and/or " * LENGTH + "[[B]]", None),
-        ("brackets", "x" + " " * LENGTH + "x", None),
-        ("output", "_" * LENGTH, None),
-        ("output", "*" * LENGTH, None),
-        ("brackets", "“a " * LENGTH, None),
-        ("brackets", ' "a' * LENGTH, None),
-        ("brackets", " 'a" * LENGTH, None),
-        ("brackets", "[[A]]. " * 2000, "A"),
-        ("output", "Therefore, Output (a) is better. " * 2000, "a"),
-        ("brackets", "".join(f'"[[A]] {number}" ' for number in range(1000)), None),
-        ("brackets", "So the verdict is [[B]], for now. " * 1000, "B"),
-        ("json", "{" * LENGTH, None),
-        ("json", '{"a":' * LENGTH, None),
-        ("brackets", "<think> " * LENGTH, None),
-        ("brackets", "x </think> " * LENGTH, None),
-        ("brackets", "(" * LENGTH, None),
-        ("brackets", "[[" * LENGTH, None),
-        ("brackets", "not " * LENGTH + "[[A]]", None),
-        ("brackets", "I ignore it, " * LENGTH + "[[A]]", None),
-        ("brackets", "*\n" * LENGTH + "[[A]]", "A"),
-        ("brackets", "[[A]]" + "\n*" * LENGTH, "A"),
-        ("brackets", "| a " * LENGTH + "| [[A]] |", None),
-        ("brackets", "|" * LENGTH + "\n" + "|" * LENGTH + " [[A]] |", "A"),
-        ("brackets", "Question:\n" * LENGTH + "[[A]]", None),
-        ("brackets", "final " * LENGTH + "[[A]]", None),
-        ("brackets", "[[A]] " + "is the " * LENGTH + "loser", None),
-        ("output", "Output (a)\n" * 2000 + "Output (b)", None),
-        ("json", 'Rejected: {"choice": "A"}\n' * 1000, None),
-    ],
-    ids=range(28),
+@each(
+    "name, text, expected",
+    ("brackets", "[[A]] " + "and/or " * LENGTH + "[[B]]", None),
+    ("brackets", "x" + " " * LENGTH + "x", None),
+    ("output", "_" * LENGTH, None),
+    ("output", "*" * LENGTH, None),
+    ("brackets", "“a " * LENGTH, None),
+    ("brackets", ' "a' * LENGTH, None),
+    ("brackets", " 'a" * LENGTH, None),
+    ("brackets", "[[A]]. " * 2000, "A"),
+    ("output", "Therefore, Output (a) is better. " * 2000, "a"),
+    ("brackets", "".join(f'"[[A]] {number}" ' for number in range(1000)), None),
+    ("brackets", "So the verdict is [[B]], for now. " * 1000, "B"),
+    ("json", "{" * LENGTH, None),
+    ("json", '{"a":' * LENGTH, None),
+    ("brackets", "<think> " * LENGTH, None),
+    ("brackets", "x </think> " * LENGTH, None),
+    ("brackets", "(" * LENGTH, None),
+    ("brackets", "[[" * LENGTH, None),
+    ("brackets", "not " * LENGTH + "[[A]]", None),
+    ("brackets", "I ignore it, " * LENGTH + "[[A]]", None),
+    ("brackets", "*\n" * LENGTH + "[[A]]", "A"),
+    ("brackets", "[[A]]" + "\n*" * LENGTH, "A"),
+    ("brackets", "| a " * LENGTH + "| [[A]] |", None),
+    ("brackets", "|" * LENGTH + "\n" + "|" * LENGTH + " [[A]] |", "A"),
+    ("brackets", "Question:\n" * LENGTH + "[[A]]", None),
+    ("brackets", "final " * LENGTH + "[[A]]", None),
+    ("brackets", "[[A]] " + "is the " * LENGTH + "loser", None),
+    ("output", "Output (a)\n" * 2000 + "Output (b)", None),
+    ("json", 'Rejected: {"choice": "A"}\n' * 1000, None),
 )
 def test_long_texts_parse_quickly(name: str, text: str, expected: str | None) -> None:
     assert FORMATS[name].read(text, LABELS[name], [MATERIAL]) == expected

@@ -38,8 +38,6 @@ from distract.studies.meta.difficulty import BINS, Difficulty
 from distract.studies.meta.measures import figures
 from distract.studies.meta.panel import compare_judges
 
-# They agree.
-
 
 @given(judge_rows())
 def test_every_figure_matches_a_naive_count(judged: list[JudgeRows]) -> None:
@@ -54,9 +52,6 @@ def test_judges_are_measured_one_by_one(one: list[JudgeRows], other: list[JudgeR
     for f in whole:
         # Measuring judges together adds only empty places, or copies of a judge's totals.
         assert not f.n or any(replace(f, data=g.data, subset=g.subset) == g for g in alone), f
-
-
-# Invariances.
 
 
 def map_rows(judged: Sequence[JudgeRows], change: Any) -> list[JudgeRows]:
@@ -122,9 +117,6 @@ def test_rows_with_swapped_names_are_the_same_comparisons(judged: list[JudgeRows
         index_figures([f for f in figures(some) if f.unit not in ("alpha", "kappa")]) for some in (mixed, judged)
     )
     assert result == before
-
-
-# Common comparisons.
 
 
 COMPARISONS = [(data, i) for data in ("d1", "d2") for i in range(3)]

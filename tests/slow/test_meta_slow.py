@@ -19,8 +19,6 @@ from distract.judging.orders import Manner
 from distract.models.scripted import ScriptedBackend
 from distract.studies.estimate import estimate
 
-# Controls.
-
 
 def by_attack(rows: Sequence[Row], protocol: str) -> dict[str, list[Row]]:
     return {
@@ -82,9 +80,6 @@ def test_control_without_changes_does_not_prove_consistency(tmp_path: Path, samp
     assert find(measure(loaded), "accuracy", "base").n == 10, "the pair itself is measured"
 
 
-# Resuming, reading back, estimating.
-
-
 @pytest.mark.parametrize(
     ("names", "more"),
     [
@@ -110,9 +105,6 @@ def test_estimate_equals_requests_sent(tmp_path: Path, names: list[str], more: d
     )
 
 
-# Files of other formats, joined with labels.
-
-
 def test_every_golden_file_replays_in_one_run(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{REPLAY}")
     assert ran.code == 0, ran.err
@@ -120,9 +112,6 @@ def test_every_golden_file_replays_in_one_run(run: Any) -> None:
     assert run("meta", "--judge", f"replay:{REPLAY}").out == ran.out
     for judge in ("gpt-x", "lab/judge-1", "reward-1", "judge-1", "judge-7B", "gpt-4", "llama-3.1-8b"):
         assert f"judge {judge}\n" in ran.out
-
-
-# Live judges.
 
 
 def test_each_judge_has_a_folder_and_all_share_one_document(run: Any) -> None:
@@ -176,11 +165,6 @@ def test_replayed_run_keeps_its_noise_floor(run: Any) -> None:
     (before,), (after,) = result.document["judges"], ran.document["judges"]
     assert (after["excluded"], after["invalid"]) == (before["excluded"], before["invalid"])
 
-
-# Wrong input.
-
-
-# Hostile, long and numerous names.
 
 HOSTILE = ("[bold red]m[/] \x1b[31mred\n\x07", "x" * 200, "word " * 40, "名前" * 30, "‮")
 

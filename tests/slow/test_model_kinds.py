@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from command_result import Run
+from loops import each
 from overwrites import overwrite
 
 from distract.core.errors import BackendError, UsageError
@@ -28,34 +29,32 @@ WITH_ENCODER = {"is_encoder_decoder": True}
 COMMIT = "0123456789" * 4
 
 
-@pytest.mark.parametrize(
-    ("name", "more", "is_fit"),
-    [
-        ("LlamaForCausalLM", {}, True),
-        ("LLaMAForCausalLM", {}, True),
-        ("GPT2LMHeadModel", {}, True),
-        ("QWenLMHeadModel", {}, True),
-        ("ReformerModelWithLMHead", {}, True),
-        ("BertGenerationDecoder", {}, True),
-        ("Gemma3ForConditionalGeneration", {}, True),
-        ("Qwen2_5_VLForConditionalGeneration", {}, True),
-        ("Mistral3ForConditionalGeneration", {}, True),
-        ("LlavaLlamaForCausalLM", {}, True),
-        ("ChatGLMModel", OWN, True),
-        ("InternVLChatModel", OWN, True),
-        ("BartForCausalLM", WITH_ENCODER, True),
-        ("LlamaForSequenceClassification", {}, False),
-        ("LlamaForTokenClassification", {}, False),
-        ("Qwen2ForRewardModel", {}, False),
-        ("Qwen2ForProcessRewardModel", OWN, False),
-        ("LlamaForRewardModelWithGating", {}, False),
-        ("BertForMaskedLM", {}, False),
-        ("BertForQuestionAnswering", {}, False),
-        ("MistralModel", {}, False),
-        ("XLMRobertaModel", {}, False),
-        ("T5ForConditionalGeneration", WITH_ENCODER, False),
-        ("BartForConditionalGeneration", WITH_ENCODER, False),
-    ],
+@each(
+    "name, more, is_fit",
+    ("LlamaForCausalLM", {}, True),
+    ("LLaMAForCausalLM", {}, True),
+    ("GPT2LMHeadModel", {}, True),
+    ("QWenLMHeadModel", {}, True),
+    ("ReformerModelWithLMHead", {}, True),
+    ("BertGenerationDecoder", {}, True),
+    ("Gemma3ForConditionalGeneration", {}, True),
+    ("Qwen2_5_VLForConditionalGeneration", {}, True),
+    ("Mistral3ForConditionalGeneration", {}, True),
+    ("LlavaLlamaForCausalLM", {}, True),
+    ("ChatGLMModel", OWN, True),
+    ("InternVLChatModel", OWN, True),
+    ("BartForCausalLM", WITH_ENCODER, True),
+    ("LlamaForSequenceClassification", {}, False),
+    ("LlamaForTokenClassification", {}, False),
+    ("Qwen2ForRewardModel", {}, False),
+    ("Qwen2ForProcessRewardModel", OWN, False),
+    ("LlamaForRewardModelWithGating", {}, False),
+    ("BertForMaskedLM", {}, False),
+    ("BertForQuestionAnswering", {}, False),
+    ("MistralModel", {}, False),
+    ("XLMRobertaModel", {}, False),
+    ("T5ForConditionalGeneration", WITH_ENCODER, False),
+    ("BartForConditionalGeneration", WITH_ENCODER, False),
 )
 def test_architecture_names_decide(name: str, more: dict[str, Any], is_fit: bool) -> None:
     assert unfit_architecture({"architectures": [name], **more}) == (None if is_fit else name)

@@ -1,4 +1,4 @@
-"""Planted judges follow their bias, are found out by the families that they fall for, and get the documented figures."""
+"""Planted judges follow their bias, are found out by the families that they fall for, and get documented figures."""
 
 from __future__ import annotations
 

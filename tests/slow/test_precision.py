@@ -14,22 +14,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.models.transformers import precision
 from distract.models.transformers.architecture import Layer, layers, most_tokens, reach
 from distract.models.transformers.packs import lay_out
 
 
-@pytest.mark.parametrize(
-    ("rates", "expected"),
-    [
-        ({"float32": 150.0, "bfloat16": 1.0}, "float32"),
-        ({"float32": 150.0, "bfloat16": 170.0}, "float32"),
-        ({"float32": 150.0, "bfloat16": 900.0}, "bfloat16"),
-        ({"float32": 50.0, "bfloat16": 700.0, "float16": 750.0}, "bfloat16"),
-        ({"float32": 8.0, "bfloat16": 3.0, "float16": 50.0}, "float16"),
-        ({"float32": 8.0, "bfloat16": 0.0, "float16": 0.0}, "float32"),
-    ],
+@each(
+    "rates, expected",
+    ({"float32": 150.0, "bfloat16": 1.0}, "float32"),
+    ({"float32": 150.0, "bfloat16": 170.0}, "float32"),
+    ({"float32": 150.0, "bfloat16": 900.0}, "bfloat16"),
+    ({"float32": 50.0, "bfloat16": 700.0, "float16": 750.0}, "bfloat16"),
+    ({"float32": 8.0, "bfloat16": 3.0, "float16": 50.0}, "float16"),
+    ({"float32": 8.0, "bfloat16": 0.0, "float16": 0.0}, "float32"),
 )
 def test_other_dtype_must_be_clearly_faster(rates: dict[str, float], expected: str) -> None:
     assert precision.choose_dtype(rates) == expected
@@ -80,19 +79,17 @@ BARE = SimpleNamespace(hidden_size=64, num_attention_heads=4, num_hidden_layers=
 GB = 10**9
 
 
-@pytest.mark.parametrize(
-    ("config", "bytes_each", "device", "free", "expected"),
-    [
-        (SMOLLM, 4, "cpu", None, 2048),
-        (SMOLLM, 4, "cpu", 20 * GB, 2048),
-        (SMOLLM, 4, "cpu", 1 * GB, 1024),
-        (SMOLLM, 4, "cpu", 0, 64),
-        (LLAMA_8B, 2, "cuda", 120 * GB, 16384),
-        (LLAMA_8B, 2, "cuda", 4 * GB, 1024),
-        (LLAMA_8B, 2, "mps", 64 * GB, 2048),
-        (BARE, 4, "cuda", 1000 * GB, 16384),
-        (SimpleNamespace(), 4, "cpu", 100 * GB, 2048),
-    ],
+@each(
+    "config, bytes_each, device, free, expected",
+    (SMOLLM, 4, "cpu", None, 2048),
+    (SMOLLM, 4, "cpu", 20 * GB, 2048),
+    (SMOLLM, 4, "cpu", 1 * GB, 1024),
+    (SMOLLM, 4, "cpu", 0, 64),
+    (LLAMA_8B, 2, "cuda", 120 * GB, 16384),
+    (LLAMA_8B, 2, "cuda", 4 * GB, 1024),
+    (LLAMA_8B, 2, "mps", 64 * GB, 2048),
+    (BARE, 4, "cuda", 1000 * GB, 16384),
+    (SimpleNamespace(), 4, "cpu", 100 * GB, 2048),
 )
 def test_forward_size_grows_while_it_helps_and_fits(
     config: SimpleNamespace, bytes_each: int, device: str, free: int | None, expected: int
@@ -115,41 +112,37 @@ def config_of(name: str, **options: Any) -> Any:
     return getattr(transformers, f"{name}Config")(num_hidden_layers=2, **options)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "expected"),
-    [
-        ("Llama", {}, [FULL, FULL]),
-        ("Mistral", {"sliding_window": 8}, [NEAR, NEAR]),
-        ("Mistral", {"sliding_window": None}, [FULL, FULL]),
-        ("Qwen2", {"sliding_window": 8}, [FULL, FULL]),
-        ("Qwen2", {"sliding_window": 8, "use_sliding_window": True, "max_window_layers": 1}, [FULL, NEAR]),
-        ("Gemma2", {"sliding_window": 8}, [NEAR, FULL]),
-        ("Llama4Text", {"layer_types": ["chunked_attention", "full_attention"]}, None),
-        ("Qwen3Next", {"layer_types": ["linear_attention", "full_attention"]}, None),
-        ("Mamba", {}, None),
-    ],
+@each(
+    "name, options, expected",
+    ("Llama", {}, [FULL, FULL]),
+    ("Mistral", {"sliding_window": 8}, [NEAR, NEAR]),
+    ("Mistral", {"sliding_window": None}, [FULL, FULL]),
+    ("Qwen2", {"sliding_window": 8}, [FULL, FULL]),
+    ("Qwen2", {"sliding_window": 8, "use_sliding_window": True, "max_window_layers": 1}, [FULL, NEAR]),
+    ("Gemma2", {"sliding_window": 8}, [NEAR, FULL]),
+    ("Llama4Text", {"layer_types": ["chunked_attention", "full_attention"]}, None),
+    ("Qwen3Next", {"layer_types": ["linear_attention", "full_attention"]}, None),
+    ("Mamba", {}, None),
 )
 def test_layers_report_their_windows(name: str, options: dict[str, Any], expected: list[Layer] | None) -> None:
     assert layers(config_of(name, **options)) == expected
 
 
-@pytest.mark.parametrize(
-    ("rope", "expected"),
-    [
-        ({"rope_type": "default"}, math.inf),
-        ({"rope_type": "linear", "factor": 2.0}, math.inf),
-        ({"rope_type": "dynamic", "factor": 2.0}, 512),
-        (
-            {
-                "rope_type": "longrope",
-                "factor": 2.0,
-                "original_max_position_embeddings": 64,
-                "short_factor": [1.0] * 64,
-                "long_factor": [2.0] * 64,
-            },
-            64,
-        ),
-    ],
+@each(
+    "rope, expected",
+    ({"rope_type": "default"}, math.inf),
+    ({"rope_type": "linear", "factor": 2.0}, math.inf),
+    ({"rope_type": "dynamic", "factor": 2.0}, 512),
+    (
+        {
+            "rope_type": "longrope",
+            "factor": 2.0,
+            "original_max_position_embeddings": 64,
+            "short_factor": [1.0] * 64,
+            "long_factor": [2.0] * 64,
+        },
+        64,
+    ),
 )
 def test_prompt_dependent_angles_limit_sharing(rope: dict[str, Any], expected: float) -> None:
     config = config_of("Llama", max_position_embeddings=512, rope_parameters={"rope_theta": 1e4, **rope})

@@ -45,8 +45,6 @@ def test_two_processes_write_at_once(tmp_path: Path) -> None:
         assert len(store) == 200
 
 
-# Commands.
-
 GATE = ("gate", "--judge", "planted:fair", "--max-flip-rate", "0.3", "--attack", "sycophancy", "--protocol", "pairwise")
 
 
@@ -82,9 +80,6 @@ def test_run_with_a_lost_store_exits_with_4_and_resumes(
         assert counts["stored"] >= puts[0]
     else:
         assert run(*command, "--store", path, "--out", "r").code in (0, 2, 4)
-
-
-# Damaged pages.
 
 
 @pytest.fixture(scope="module")

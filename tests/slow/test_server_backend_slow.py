@@ -31,9 +31,6 @@ pytest.importorskip("openai")
 pytestmark = pytest.mark.usefixtures("no_keys")
 
 
-# Addresses and keys
-
-
 def test_streaming_backend_costs_nothing_to_construct() -> None:
     judge = OpenAI("gpt-x", base_url="HTTPS://API.OpenAI.com:443/v1/")
     assert isinstance(judge, StreamingBackend)
@@ -41,9 +38,6 @@ def test_streaming_backend_costs_nothing_to_construct() -> None:
     code = "import sys; from distract.models.server.backend import OpenAI; OpenAI('x').identity; "
     code += "assert 'openai' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-# Faults
 
 
 @pytest.fixture(scope="module")
@@ -87,20 +81,9 @@ def test_server_capabilities_are_probed_once() -> None:
 def test_count_of_thousands_of_digits_crashes_no_command(run: Run, digits: int) -> None:
     """The token count of a stored reply, and the sum of many."""
     text = json.dumps(completion("[[A]]")).replace('"prompt_tokens": 11', f'"prompt_tokens": {"9" * digits}')
-    attack = (
-        "attack",
-        "--attack",
-        "sycophancy",
-        "--protocol",
-        "pairwise",
-        "--limit",
-        4,
-        "--model-option",
-        "attempts=1",
-        "--judge",
-    )
+    options = ("--attack", "sycophancy", "--protocol", "pairwise", "--limit", 4, "--model-option", "attempts=1")
     with FakeServer(lambda asked: Answer(text.encode())) as server:
-        ran = [run(*attack, f"{server.url}#m", "--out", f"r{n}", "--json") for n in range(2)]
+        ran = [run("attack", *options, "--judge", f"{server.url}#m", "--out", f"r{n}", "--json") for n in range(2)]
         assert [(one.code, "Traceback" in one.err) for one in ran] == [(0 if digits <= 4300 else 4, False)] * 2
     if digits <= 4300:
         (_, again) = ran

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from loopback import Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
+from loops import each
 from test_server_backend import backend, words
 
 from distract.core.errors import BackendError, UsageError
@@ -148,9 +149,6 @@ def test_wrong_key_or_address_ends_the_run_at_once(status: int, tmp_path: Path) 
         assert (len(server.probes), len(server.chats)) == (1, 0)
 
 
-# Commands
-
-
 def rating(request: ReceivedRequest) -> dict[str, Any]:
     """Rates a response by a hash of its words."""
     number = hashlib.sha256(request.content.encode()).digest()[0] % 7 + 1
@@ -214,14 +212,12 @@ def test_gate_never_passes_with_too_many_unanswered_requests(
     assert is_complete(tmp_path) is (share == 0.0)
 
 
-@pytest.mark.parametrize(
-    ("fault", "code", "part"),
-    [
-        (refusal(418, "I'm a teapot"), 3, "no verdict was valid"),
-        (refusal(402, "Payment required"), 4, "has stopped answering: 402 Payment required"),
-        (refusal(400, "Your credit balance is too low"), 4, "has stopped answering: 400 Your credit balance"),
-        (refusal(400, "Flagged by the content filter"), 3, "no verdict was valid"),
-    ],
+@each(
+    "fault, code, part",
+    (refusal(418, "I'm a teapot"), 3, "no verdict was valid"),
+    (refusal(402, "Payment required"), 4, "has stopped answering: 402 Payment required"),
+    (refusal(400, "Your credit balance is too low"), 4, "has stopped answering: 400 Your credit balance"),
+    (refusal(400, "Flagged by the content filter"), 3, "no verdict was valid"),
 )
 def test_fully_refused_run_ends_with_the_right_code(
     fault: Answer, code: int, part: str, run: Callable[..., Any]

@@ -59,8 +59,6 @@ def test_four_processes_judge_what_one_would(judged: str, tmp_path: Path, reques
             assert own.probabilities == pytest.approx(theirs.probabilities, abs=1e-4)
 
 
-# Examples.
-
 STAND_IN = """\
 #!/bin/sh
 # ssh -tt HOST COMMAND, on this machine, in a folder of the host.

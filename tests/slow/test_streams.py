@@ -13,6 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from loops import each
 
 from distract.cli.streams import _SafeText
 
@@ -138,21 +139,19 @@ def write_parts(*parts: str, encoding: str = "utf-8") -> str:
     return buffer.getvalue().decode(encoding)
 
 
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        (("::a::b",), ":~:a::b"),
-        (("x ::a::b\n ::a",), "x ::a::b\n :~:a"),
-        ((":", ":a"), ":~:a"),
-        (("  ", "\t", ":", "", ":a"), "  \t:~:a"),
-        (("a", "::b"), "a::b"),
-        (("a\r::b", "\r\n", "::c"), "a\r:~:b\r\n:~:c"),
-        (("\x1b[1m::b",), "\x1b[1m:~:b"),
-        (("x" * 999, "#", "#", "[y]"), "x" * 999 + "##~[y]"),
-        (("### [x] ###[y] ##vso[z]",), "### [x] ###~[y] ##vso~[z]"),
-        ((" " * 999, "::b"), " " * 999 + ":~:b"),
-        (("a ", " " * 999, "::b"), "a " + " " * 999 + "::b"),
-    ],
+@each(
+    "parts, expected",
+    (("::a::b",), ":~:a::b"),
+    (("x ::a::b\n ::a",), "x ::a::b\n :~:a"),
+    ((":", ":a"), ":~:a"),
+    (("  ", "\t", ":", "", ":a"), "  \t:~:a"),
+    (("a", "::b"), "a::b"),
+    (("a\r::b", "\r\n", "::c"), "a\r:~:b\r\n:~:c"),
+    (("\x1b[1m::b",), "\x1b[1m:~:b"),
+    (("x" * 999, "#", "#", "[y]"), "x" * 999 + "##~[y]"),
+    (("### [x] ###[y] ##vso[z]",), "### [x] ###~[y] ##vso~[z]"),
+    ((" " * 999, "::b"), " " * 999 + ":~:b"),
+    (("a ", " " * 999, "::b"), "a " + " " * 999 + "::b"),
 )
 def test_runner_commands_are_defused_in_any_spelling(parts: tuple[str, ...], expected: str) -> None:
     assert write_parts(*parts).replace("\u2060", "~") == expected

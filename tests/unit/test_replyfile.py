@@ -179,8 +179,6 @@ def test_silently_lost_reply_is_noticed_at_the_end(tmp_path: Path) -> None:
             store.check()
 
 
-# Commands.
-
 ATTACK = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 40)
 
 
@@ -199,9 +197,6 @@ def test_run_that_loses_folder_and_store_exits_with_4(
     ran = run(*ATTACK)
     assert (ran.code, "Traceback" in ran.err) == (4, False)
     assert run(*ATTACK).code == 0
-
-
-# Damaged pages.
 
 
 def reply(number: int) -> Reply:
@@ -280,9 +275,6 @@ def test_absurd_count_is_bounded_and_its_reply_kept(tmp_path: Path, count: int) 
     (reply,) = read_reply(tmp_path / "s", json.dumps([*FINE[:5], count, count])).values()
     assert (reply.tokens_in, reply.tokens_out) == (min(max(count, 0), MAX_TOKENS),) * 2
     assert reply.text == "text"
-
-
-# Other files.
 
 
 def test_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:

@@ -56,9 +56,6 @@ def prefers_a(request: ReceivedRequest) -> dict[str, Any]:
     return completion(f"re: {request.content}")
 
 
-# Addresses and keys
-
-
 @each(
     "arguments, part",
     ({"base_url": "http://me:pass@h/v1"}, "environment only"),
@@ -117,9 +114,6 @@ def test_dummy_key_is_sent_and_a_refusal_explains_it() -> None:
         with pytest.raises(UsageError, match="no key was sent"):
             ask(backend(server.url), words())
         assert server.probes[0].headers["authorization"] == "Bearer none"
-
-
-# Requests and replies
 
 
 def test_continuing_server_generates_one_token() -> None:
@@ -404,9 +398,6 @@ def test_hostile_text_is_sent_verbatim_except_structure() -> None:
     with FakeServer(prefers_a) as server:
         ask(backend(server.url), words(HOSTILE))
         assert server.chats[0].content == HOSTILE.replace("\ud800", "\ufffd")
-
-
-# Faults
 
 
 FAULTS = ("429", "500", "cut", "stall", "reset", "garbage", "none", "two")

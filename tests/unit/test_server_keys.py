@@ -52,9 +52,6 @@ def replies(url: str, *requests: Request, **more: Any) -> list[Reply]:
     return [reply for _, reply in sorted(pairs, key=lambda pair: pair[0])]
 
 
-# Responses
-
-
 def split_content(*texts: str) -> dict[str, Any]:
     data = completion(None)
     data["choices"][0]["message"]["content"] = [{"type": "text", "text": text} for text in texts]
@@ -189,9 +186,6 @@ def test_run_store_and_tables_show_no_key(run: Run, tmp_path: Path, monkeypatch:
         assert not is_shown(text)
 
 
-# Requests
-
-
 ACCOUNT = {"OPENAI_ORG_ID": "org-secret", "OPENAI_PROJECT_ID": "proj-secret"}
 OTHERS = {
     "OPENAI_ADMIN_KEY": "sk-admin-secret",
@@ -293,9 +287,6 @@ def test_redefined_built_in_name_is_noted(tmp_path: Path) -> None:
     assert open_models({"judge": "mine", "generator": "mine"}, options).notes == ()
     assert open_models({"judge": "openai:gpt-4"}, options).notes == ()
     assert open_models({"judge": "gpt-4-0613"}, options).notes == (), "only its alias is gone"
-
-
-# Passwords
 
 
 @pytest.mark.parametrize(
