@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -11,17 +10,9 @@ from typing import Any
 
 import pytest
 from test_embedded import CONTENT, pip, stand_in
+from test_embedded import cache as cache
 
 from distract.models.transformers import embedded
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DISTRACT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(embedded, "_find_installed", lambda: None)
-    monkeypatch.setattr(embedded, "SHA256", hashlib.sha256(CONTENT).hexdigest())
-    return tmp_path / "cache"
-
 
 DIES = """
 import hashlib, os, signal, sys

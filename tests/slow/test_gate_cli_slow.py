@@ -13,19 +13,7 @@ import pytest
 from builders import damage_file
 from command_result import Run, check_refusal, fits
 from fakes import Watch
-from test_gate_cli import (
-    GATE,
-    NASTY,
-    NOISY,
-    PAIRWISE,
-    RULES,
-    cases,
-    commands,
-    count_calls,
-    is_green,
-    suite,
-    write,
-)
+from test_gate_cli import GATE, NASTY, NOISY, PAIRWISE, RULES, cases, commands, count_calls, is_green, suite, write
 
 from distract.core.runs import checksum, load
 from distract.studies.gate.live_rule import LiveGate

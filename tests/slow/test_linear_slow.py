@@ -9,9 +9,7 @@ from functools import partial
 
 import pytest
 from loops import each
-from test_constraints_break import (
-    HOSTILE,
-)
+from test_constraints_break import HOSTILE
 from test_fidelity import PIECES
 from test_parsers import FORMATS, LABELS, load_texts, read
 

@@ -14,23 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from test_meta_measures import (
-    CONTROLS,
-    KINDS,
-    check,
-    exchange,
-    judge_rows,
-)
-from test_meta_panel import (
-    JUDGES,
-    PROTOCOLS,
-    accuracy,
-    averages,
-    check_correlation,
-    check_gain,
-    rank,
-    rows,
-)
+from test_meta_measures import CONTROLS, KINDS, check, exchange, judge_rows
+from test_meta_panel import JUDGES, PROTOCOLS, accuracy, averages, check_correlation, check_gain, rank, rows
 
 from distract.core.records import Row
 from distract.studies.meta.comparisons import Agreement, JudgeRows

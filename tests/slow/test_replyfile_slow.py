@@ -12,17 +12,7 @@ from pathlib import Path
 import pytest
 from builders import request
 from command_result import Run
-from test_replyfile import (
-    ATTACK,
-    CUT,
-    ENDS,
-    GONE,
-    TAKEN,
-    WHO,
-    damage_pages,
-    fill,
-    reply,
-)
+from test_replyfile import ATTACK, CUT, ENDS, GONE, TAKEN, WHO, damage_pages, fill, reply
 
 from distract.core.errors import DistractError
 from distract.core.records import Reply

@@ -15,6 +15,7 @@ import pytest
 from builders import request
 from command_result import Run
 from loops import each
+from test_store import change_store
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import MAX_TOKENS, Reply
@@ -77,6 +78,12 @@ CUT: dict[str, Callable[[Path], object]] = {
 }
 
 
+def check_kept(folder: Path, keys: Sequence[bytes]) -> None:
+    (beside,) = folder.glob("s.kept-*.sqlite")
+    with Store(beside, WHO) as rescue:
+        assert rescue.get(keys) == dict.fromkeys(keys, Reply("kept"))
+
+
 def test_reply_in_progress_survives_a_truncated_store(tmp_path: Path) -> None:
     path = tmp_path / "s.sqlite"
     fill(path, range(300))
@@ -85,9 +92,7 @@ def test_reply_in_progress_survives_a_truncated_store(tmp_path: Path) -> None:
         truncate(path, "")
         with pytest.raises(BackendError, match="was cut short"):
             store.put([(key, Reply("kept")) for key in keys])
-    (beside,) = tmp_path.glob("s.kept-*.sqlite")
-    with Store(beside, WHO) as rescue:
-        assert rescue.get(keys) == dict.fromkeys(keys, Reply("kept"))
+    check_kept(tmp_path, keys)
 
 
 def test_overflow_of_a_locked_store_is_kept_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,9 +104,7 @@ def test_overflow_of_a_locked_store_is_kept_beside_it(tmp_path: Path, monkeypatc
         for key in (first, second):
             with pytest.raises(BackendError, match=r"database is locked; the replies .* are in .*kept-"):
                 store.put([(key, Reply("kept"))])
-    (beside,) = tmp_path.glob("s.kept-*.sqlite")
-    with Store(beside, WHO) as rescue:
-        assert rescue.get([first, second]) == dict.fromkeys([first, second], Reply("kept"))
+    check_kept(tmp_path, [first, second])
 
 
 @each("is_used", True, False)
@@ -171,10 +174,7 @@ def test_silently_lost_reply_is_noticed_at_the_end(tmp_path: Path) -> None:
         store.put([(store.key(request(str(n))), Reply("x")) for n in range(3)])
         store.check()
         store.put([(store.key(request("more")), Reply("x"))])
-        other = sqlite3.connect(tmp_path / "s")
-        other.execute("delete from replies")
-        other.commit()
-        other.close()
+        change_store(tmp_path / "s", "delete from replies")
         with pytest.raises(BackendError, match="has lost 1 replies during the run"):
             store.check()
 
@@ -243,10 +243,7 @@ def read_reply(path: Path, text: str) -> dict[bytes, Reply]:
     with Store(path, WHO) as store:
         key = store.key(request())
         store.put([(key, Reply("fine"))])
-        other = sqlite3.connect(path)
-        other.execute("update replies set reply = ?", (text,))
-        other.commit()
-        other.close()
+        change_store(path, "update replies set reply = ?", text)
         return store.get([key])
 
 
@@ -296,10 +293,7 @@ def test_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:
 
 
 def test_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
-    other = sqlite3.connect(tmp_path / "cookies")
-    other.execute("create table cookies (name)")
-    other.commit()
-    other.close()
+    change_store(tmp_path / "cookies", "create table cookies (name)")
     before = (tmp_path / "cookies").read_bytes()
     with pytest.raises(UsageError, match="it is a database of another program"):
         Store(tmp_path / "cookies", WHO)
