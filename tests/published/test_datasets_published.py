@@ -37,8 +37,7 @@ def test_llmbar_loads_as_published(folder: str, rows: int) -> None:
     path = needs("llmbar") / folder / "dataset.json"
     cases = load(str(path)).cases
     raw = json.loads(path.read_text(encoding="utf-8"))
-    assert len(cases) == rows
-    assert [c.preferred for c in cases] == [f"output_{r['label']}" for r in raw]
+    assert (len(cases), [c.preferred for c in cases]) == (rows, [f"output_{r['label']}" for r in raw])
     assert [c.responses[1].turns for c in cases] == [(r["output_2"],) for r in raw]
     if folder == "MT-Bench":
         assert len({c.cluster for c in cases}) == 75

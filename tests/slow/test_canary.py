@@ -191,8 +191,7 @@ def test_unchanged_judge_costs_eight_requests_and_same_bytes(shop: Shop) -> None
     assert (again.code, shop.endpoint.new()) == (0, ASKED)
     assert read_files() == before
     assert shop.canary == {"asked": ASKED, "differing": 0, "largest_move": 0.05}
-    assert shop.manifest["replies"]["made"] == 0
-    assert shop.manifest["replies"]["stored"] == number
+    assert (shop.manifest["replies"]["made"], shop.manifest["replies"]["stored"]) == (0, number)
     assert "canary: 8 questions asked again, 0 answered differently, probabilities moved by up to 0.05" in again.err
     # Drift is measured against the stored replies, not against the latest ones.
     shop.endpoint.judge = lambda *two: fair(*two) - 0.11
@@ -328,8 +327,7 @@ def test_every_judging_command_supports_fresh(
     first, again = run(*command), run(*command)
     assert (first.err.count(" made"), again.err.count("this run is complete")) == (judges, judges)
     fresh = run(*command, "--fresh")
-    assert (fresh.code, fresh.out) == (first.code, first.out)
-    assert fresh.err.count("replies: 0 were stored") == judges
+    assert (fresh.code, fresh.out, fresh.err.count("replies: 0 were stored")) == (first.code, first.out, judges)
     # Whenever the command was killed, no judge of several uses its old replies.
     with monkeypatch.context() as patch:
         kill(patch, 0)

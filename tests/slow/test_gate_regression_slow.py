@@ -56,8 +56,7 @@ def test_real_runs_of_planted_judges_decide_correctly(run: Run) -> None:
 
     fair, longer = attack("planted:fair", "fair"), attack("planted:longer", "longer")
     verdict = decide(fair, longer, Limits())
-    assert verdict.decision == "fail"
-    assert [check.decision for check in verdict.checks] == ["fail", "fail"]
+    assert (verdict.decision, [check.decision for check in verdict.checks]) == ("fail", ["fail", "fail"])
     assert [(check.protocol, check.rule, check.reference) for check in verdict.checks] == [
         ("absolute", "score", 0.0),
         ("pairwise", None, 0.0),

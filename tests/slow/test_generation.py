@@ -275,6 +275,4 @@ def test_answers_before_a_failure_are_kept(tiny: Transformers, monkeypatch: pyte
     with pytest.raises(BackendError, match="batch_tokens") as raised:
         replies.update(pair for batch in under_way for pair in batch)
     assert "\n" not in str(raised.value)
-    assert replies == {index: expected[index] for index in replies}
-    assert len(replies) == 2
-    assert left == [0]
+    assert (replies, len(replies), left) == ({index: expected[index] for index in replies}, 2, [0])

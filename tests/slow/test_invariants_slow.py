@@ -14,6 +14,7 @@ from drawing import draw_examples, few, simplest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_invariants import PAIR, Open, X, Y, message
+from test_invariants import judge as judge
 from test_invariants_planted import Test, biased_cases, failure
 from test_strategies_rewrites import ATTACKS, TWEAKSET, rewritten_pairs
 
@@ -23,26 +24,12 @@ from distract.core.backend import Batch
 from distract.core.plugin import Comparison
 from distract.core.records import Case, Constraint, Request
 from distract.judging.judge import Judge
-from distract.judging.orders import Manner
-from distract.models.scripted import ScriptedBackend, make_planted
+from distract.models.scripted import make_planted
 from distract.models.transformers.backend import Transformers
 from distract.studies.attack.minimal.edits import find_edits
 from distract.testing import invariants, strategies
 from distract.testing.invariants import Inconclusive, InvariantFinding, Violation
 from distract.testing.strategies import drawn_rewrites
-
-
-@pytest.fixture
-def judge(tmp_path: Path) -> Iterator[Open]:
-    judges: list[Judge] = []
-
-    def open_(backend: ScriptedBackend, manner: Manner | None = None) -> Judge:
-        judges.append(Judge("j", backend, store=tmp_path / f"s{len(judges)}", manner=manner or Manner()))
-        return judges[-1]
-
-    yield open_
-    for one in judges:
-        one.close()
 
 
 class TestNoEvidence:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,6 +72,14 @@ def test_draw_replays_each_prompt_as_often_as_drawn(rows: Played, seed: int) -> 
         assert row == pytest.approx(expected, abs=1e-3)
 
 
+def measure_peak(work: Callable[[], object]) -> int:
+    tracemalloc.start()
+    work()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most
+
+
 def test_memory_does_not_grow_with_matches() -> None:
     def peak(count: int) -> int:
         random = np.random.default_rng(0)
@@ -81,12 +89,7 @@ def test_memory_does_not_grow_with_matches() -> None:
         names = tuple(map(str, range(20)))
         matches = Matches(names, a, (a + 1 + outcome) % 20, outcome, cluster, tuple(map(str, range(500))))
         draws = draw(0, 20, 500)
-        tracemalloc.start()
-        rate_bradley_terry(matches)
-        redraw(matches, draws)
-        most = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return most
+        return measure_peak(lambda: (rate_bradley_terry(matches), redraw(matches, draws)))
 
     assert peak(1_500_000) < 1.1 * peak(300_000)
 
@@ -114,8 +117,7 @@ def test_draws_vary_as_the_sandwich_predicts(known: bool) -> None:
 def test_memory_of_style_control_does_not_grow_with_matches() -> None:
     def peak(count: int) -> int:
         matches = plant_matches(6, 2000, 50, 50)
-        assert matches.cluster is not None
-        assert matches.lengths is not None
+        assert matches.cluster is not None is not matches.lengths
         times = count // 2000
         many = replace(
             matches,
@@ -125,11 +127,7 @@ def test_memory_of_style_control_does_not_grow_with_matches() -> None:
             cluster=np.tile(matches.cluster, times),
             lengths=np.tile(matches.lengths, (times, 1)),
         )
-        tracemalloc.start()
-        style_control.rate_style_control(many)
-        most = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return most
+        return measure_peak(lambda: style_control.rate_style_control(many))
 
     # Six times as many matches; the allowance covers the size of the last part.
     assert peak(600_000) < 1.5 * peak(100_000)

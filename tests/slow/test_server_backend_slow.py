@@ -7,7 +7,6 @@ import random
 import subprocess
 import sys
 import weakref
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from command_result import Run
 from loopback import Answer, FakeServer, FaultProxy, ReceivedRequest, completion
 from test_server_backend import FAULTS, ask, backend, prefers_a, tokens_of_vllm, words
+from test_server_backend import upstream as upstream
 from test_server_bounds import TOO_LARGE, Endless, ask_texts, compress_answer, serve_odd
 
 from distract.core.backend import StreamingBackend
@@ -38,12 +38,6 @@ def test_streaming_backend_costs_nothing_to_construct() -> None:
     code = "import sys; from distract.models.server.backend import OpenAI; OpenAI('x').identity; "
     code += "assert 'openai' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[FakeServer]:
-    with FakeServer(prefers_a) as server:
-        yield server
 
 
 @pytest.mark.parametrize("wrong", FAULTS)
@@ -189,8 +183,7 @@ def test_judge_file_runs_on_a_server(run: Any, tmp_path: Path, monkeypatch: pyte
         assert ANSWERS[kind].format(0)[:8] in tried.out
         body = server.chats[0].body
         assert body.get("max_tokens", body.get("max_completion_tokens")) == 77
-        assert body["temperature"] == 0.2
-        assert len(server.chats) == 2
+        assert (body["temperature"], len(server.chats)) == (0.2, 2)
         attacked = run("attack", "--judge", "judge.toml", "--limit", "6", "--out", "r", "--json")
         assert attacked.code == 0, attacked.err
         assert server.peak <= 4

@@ -135,8 +135,7 @@ def test_other_faults_do_not_end_the_run(status: int, tmp_path: Path) -> None:
         lambda request: refusal(status, "No.") if request.content != "fine" else completion("fine")
     ) as server:
         replies, stored = ask(server.url, tmp_path, "fine", *map(str, range(12)))
-    assert [reply.answered for reply in replies] == [True, *[False] * 12]
-    assert stored == 1
+    assert ([reply.answered for reply in replies], stored) == ([True, *[False] * 12], 1)
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404, 405, 410])

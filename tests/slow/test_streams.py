@@ -126,8 +126,7 @@ def test_any_encoding_works_and_no_text_becomes_a_command(encoding: str, tmp_pat
     assert written[0]["prompt"] == f"{LINES} 0"
     starts = [place for place, line in enumerate(out.splitlines()) if line == "{"]
     documents = [json.JSONDecoder().raw_decode("\n".join(out.splitlines()[place:]))[0] for place in starts]
-    assert len(documents) == 6
-    assert documents[-1]["prompt"] == [f"{LINES} 0"]
+    assert (len(documents), documents[-1]["prompt"]) == (6, [f"{LINES} 0"])
 
 
 def write_parts(*parts: str, encoding: str = "utf-8") -> str:

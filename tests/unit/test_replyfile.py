@@ -228,16 +228,6 @@ def damage_pages(whole_store: bytes, seed: int) -> list[bytes]:
     return files
 
 
-@pytest.fixture(scope="module")
-def whole_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, Reply], int]:
-    path = tmp_path_factory.mktemp("whole") / "s"
-    with Store(path, WHO) as store:
-        store.renew()
-        replies = {store.key(request(str(number))): reply(number) for number in range(30)}
-        store.put(replies.items())
-    return path.read_bytes(), replies, store.epoch
-
-
 def read_reply(path: Path, text: str) -> dict[bytes, Reply]:
     """Read a reply stored as this text."""
     with Store(path, WHO) as store:

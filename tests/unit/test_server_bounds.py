@@ -82,8 +82,7 @@ def test_endless_answer_fails_after_the_usual_attempts(status: int) -> None:
     ) as server:
         odd, fine = ask_texts(server.url, "odd", "fine")
         assert [request.content for request in server.chats].count("odd") == 2
-    assert odd.failure == f"no reply: {TOO_LARGE}, 2 attempts"
-    assert fine.text == "fine"
+    assert (odd.failure, fine.text) == (f"no reply: {TOO_LARGE}, 2 attempts", "fine")
     # The bound allows for data in the buffers of both machines.
     assert server.sent < 2 * (MOST + 2**24)
 
@@ -100,8 +99,7 @@ def test_trickling_answer_times_out_like_any_other() -> None:
     with Endless(endless) as server:
         server.step, server.pace = b"x", 0.02
         odd, fine = ask_texts(server.url, "odd", "fine", timeout=0.5)
-    assert odd.failure == "no reply: no reply in time, 2 attempts"
-    assert fine.text == "fine"
+    assert (odd.failure, fine.text) == ("no reply: no reply in time, 2 attempts", "fine")
 
 
 @each("encoding", "gzip", "X-GZIP", "deflate")
@@ -159,8 +157,7 @@ def test_large_answers_are_read_off_the_timing_thread(monkeypatch: pytest.Monkey
     monkeypatch.setattr("distract.models.server.http.scrub_values", noted)
     with FakeServer(lambda request: completion(request.content * (200_000 if request.content == "L" else 1))) as server:
         large, small = ask_texts(server.url, "L", "s")
-    assert (len(large.text), small.text) == (200_000, "s")
-    assert places[False] == {"distract-server"}
+    assert (len(large.text), small.text, places[False]) == (200_000, "s", {"distract-server"})
     assert places[True]
     assert "distract-server" not in places[True]
 

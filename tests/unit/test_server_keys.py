@@ -161,8 +161,7 @@ def test_verdicts_by_probability_do_not_depend_on_the_key(monkeypatch: pytest.Mo
         with FakeServer(free, owner="someone", probed=free) as server:
             results += replies(server.url, request)
     assert results[0].probabilities == results[1].probabilities == pytest.approx((2 / 3, 2 / 9, 1 / 9))
-    assert results[0].text == f"So {MARK} [[A]]"
-    assert results[1].text == message
+    assert (results[0].text, results[1].text) == (f"So {MARK} [[A]]", message)
 
 
 def test_run_store_and_tables_show_no_key(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,8 +221,7 @@ def test_account_is_sent_only_to_openai(monkeypatch: pytest.MonkeyPatch) -> None
     for name, value in {**ACCOUNT, **OTHERS}.items():
         monkeypatch.setenv(name, value)
     headers = headers_for(OPENAI, monkeypatch)
-    assert headers["OpenAI-Organization"] == "org-secret"
-    assert headers["OpenAI-Project"] == "proj-secret"
+    assert (headers["OpenAI-Organization"], headers["OpenAI-Project"]) == ("org-secret", "proj-secret")
     assert headers["Authorization"] == f"Bearer {KEY}"
     for url in ("https://api.openai.com.evil.example/v1", "https://openai.com/v1", "https://h/api.openai.com/v1"):
         assert "secret" not in repr(headers_for(url, monkeypatch))
