@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
+from test_transformers_backend import ask
 
 from distract.core.errors import BackendError
 from distract.core.records import Message, Reply, Request
@@ -35,13 +36,6 @@ ROOMS = [16, 6, 24, 8, 20, 3, 8, 1]
 
 def make_request(question: str, **options: Any) -> Request:
     return Request((Message("system", RULES), Message("user", question)), **options)
-
-
-def ask(judge: Transformers, requests: Sequence[Request], needed: set[int] | None = None) -> dict[int, Reply]:
-    every = frozenset(range(len(requests)) if needed is None else needed)
-    pairs = [pair for batch in judge.reply(requests, every) for pair in batch]
-    assert sorted(index for index, _ in pairs) == sorted(every)
-    return dict(pairs)
 
 
 def assert_greedy(judge: Transformers, requests: Sequence[Request], replies: dict[int, Reply]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ ROUND = [
 ]
 
 
-def ask(judge: Transformers, requests: list[Request], needed: set[int] | None = None) -> dict[int, Reply]:
+def ask(judge: Transformers, requests: Sequence[Request], needed: set[int] | None = None) -> dict[int, Reply]:
     every = frozenset(range(len(requests)) if needed is None else needed)
     batches = list(judge.reply(requests, every))
     answered = [index for batch in batches for index, _ in batch]

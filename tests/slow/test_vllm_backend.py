@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from loops import each
+from test_transformers_backend import absolute
 
 from distract.core.backend import StreamingBackend
 from distract.core.errors import BackendError, UsageError
@@ -51,12 +52,6 @@ def pairwise(question: str, first: str, second: str, **options: Any) -> Request:
     text = f"Question: {question}\n\nAnswer A: {first}\n\nAnswer B: {second}"
     fields: dict[str, Any] = {"choices": ("A", "B", "C"), "prefill": "[[", **options}
     return Request((Message("system", rules), Message("user", text)), **fields)
-
-
-def absolute(question: str, answer: str) -> Request:
-    rules = "Rate the answer from 1 (useless) to 7 (perfect), as [[n]]."
-    messages = (Message("system", rules), Message("user", f"Question: {question}\n\nAnswer: {answer}"))
-    return Request(messages, choices=tuple("1234567"), prefill="[[")
 
 
 ROUND = [
