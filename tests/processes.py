@@ -127,3 +127,9 @@ def count_replies(store: Path) -> int:
         ((count,),) = db.execute("select count(*) from replies").fetchall()
     db.close()
     return int(count)
+
+
+def run_process(*arguments: object, folder: Path, before: str = "") -> CommandResult:
+    """Run a command in a process of its own until it ends."""
+    with CommandProcess(*arguments, folder=folder, before=before) as command:
+        return command.ended()

@@ -208,6 +208,7 @@ def redirect(url: str, status: int) -> Fault:
 
 _HTML = b"<!doctype html><html><title>502</title><body>Bad gateway</body></html>"
 _LONG = int("9" * 4200)
+_STATUSES = (400, 401, 402, 403, 404, 405, 408, 409, 418, 422, 429, 451, 500, 501, 502, 503, 504, 520, 529, 599)
 
 FAULTS: Mapping[str, Fault] = {
     # the connection
@@ -288,31 +289,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "the same id always": Fault(_edit(lambda data: data.update(id="chatcmpl-1", model="another")), answers=True),
     # statuses
-    **{
-        str(status): Fault(_refused(status))
-        for status in (
-            400,
-            401,
-            402,
-            403,
-            404,
-            405,
-            408,
-            409,
-            418,
-            422,
-            429,
-            451,
-            500,
-            501,
-            502,
-            503,
-            504,
-            520,
-            529,
-            599,
-        )
-    },
+    **{str(status): Fault(_refused(status)) for status in _STATUSES},
     "413": Fault(_refused(413), changes=True),
     "503 in HTML": Fault(_body(_HTML, 503)),
     "429 with nothing": Fault(_body(b"", 429)),

@@ -28,39 +28,15 @@ HUNG = 120.0
 
 
 _STUDIES = ("attack", "consistency", "gate", "leaderboard", "meta")
+_LOADED = """
+    cli.main core.job models.opener models.catalogue models.server.backend models.fit models.scripted report.progress
+    report.unread studies.make.rewrites studies.estimate studies.leaderboard.boards studies.rewrite_view
+    studies.attack.session studies.meta.session studies.leaderboard.session studies.consistency.session
+    studies.attack.view studies.attack.rank_view studies.meta.view studies.leaderboard.view studies.consistency.view
+    studies.gate.live studies.gate.view
+"""
 _MODULES = (
-    *(
-        "distract.cli.main",
-        "distract.studies.attack.session",
-        "distract.core.job",
-        "distract.studies.make.rewrites",
-        "distract.studies.estimate",
-    ),
-    *(
-        "distract.models.opener",
-        "distract.models.catalogue",
-        "distract.models.server.backend",
-        "distract.models.fit",
-    ),
-    *(
-        "distract.models.scripted",
-        "distract.studies.leaderboard.boards",
-        "distract.studies.meta.session",
-        "distract.studies.leaderboard.session",
-    ),
-    *(
-        "distract.studies.consistency.session",
-        "distract.studies.attack.view",
-        "distract.studies.meta.view",
-        "distract.studies.rewrite_view",
-    ),
-    *("distract.studies.leaderboard.view", "distract.studies.consistency.view", "distract.report.progress"),
-    *(
-        "distract.studies.gate.live",
-        "distract.studies.gate.view",
-        "distract.studies.attack.rank_view",
-        "distract.report.unread",
-    ),
+    *(f"distract.{name}" for name in _LOADED.split()),
     *(f"distract.studies.{name}.study" for name in _STUDIES),
     *("numpy", "scipy.stats"),
 )

@@ -1,16 +1,30 @@
-"""The rule attacks: invariants over arbitrary text, faithful rewrites of real data, and texts checked by eye."""
+"""The rule attacks on long texts and real data, their checksum, the placebo, and the checks of rewrites."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from statistics import fmean
 
 import pytest
-from test_attacks import by_distractor, tweakset
+from builders import finish, set_up
+from loops import each
+from test_attacks import DISTRACTORS, PLACEBO, by_distractor, tweakset
+from test_check import DEVELOPED, HELD_OUT, rates
+from test_make_rewrites import ASKING, ATTACKS, models, record
 
 from distract.core.attack import Attack
 from distract.core.records import Constraint
-from distract.data.constraints import parse
+from distract.core.registry import attacks
+from distract.data.constraints import check, parse
+from distract.models.scripted import make_planted
 from distract.rewriting.fidelity import inspect
+from distract.rewriting.writers import _edit_one_turn, checksum
+from distract.studies.attack import session
 
 
 @by_distractor
@@ -60,3 +74,114 @@ def test_recorded_rewrites_pass(attack: Attack) -> None:
         if (reasons := inspect((prompt,), (old,), (new,), constraints, attack.marker)[0])
     ]
     assert not problems
+
+
+@cache
+def rewrites() -> list[tuple[str, str, str, tuple[Constraint, ...]]]:
+    """Prompt, text, its placebo and constraints; each case has a good text and three low ones."""
+    return [(prompt, text, PLACEBO.rewrite(text, given, 0), given) for prompt, text, _, given in answers(None)]
+
+
+def test_rewrites_are_faithful_and_keep_constraints() -> None:
+    rejected = list[str]()
+    for prompt, text, new, constraints in rewrites():
+        assert [check(c, new) for c in constraints] == [check(c, text) for c in constraints]
+        rejected += inspect((prompt,), (text,), (new,), constraints)[0]
+    assert len(rejected) <= 2, rejected
+
+
+def test_length_stays() -> None:
+    growth = [len(new) / len(text) - 1 for _, text, new, _ in rewrites()]
+    assert max(map(abs, growth)) < 0.03
+    assert abs(fmean(growth)) < 0.002
+
+
+@pytest.mark.parametrize(("attack", "mean", "most"), list(zip(DISTRACTORS, (0, 2, 0), (0, 9, 0), strict=True)))
+def test_no_feature_of_a_distractor_moves(attack: Attack, mean: float, most: float) -> None:
+    """Recorded distractors move theirs by 7.9, 39 and 4.7 on average."""
+    assert attack.marker
+    moves = [attack.marker(new) - attack.marker(text) for _, text, new, _ in rewrites()]
+    assert max(map(abs, moves)) <= most
+    assert abs(fmean(moves)) <= mean
+
+
+def test_most_texts_change() -> None:
+    changed = [new != text for _, text, new, _ in rewrites()]
+    assert fmean(changed[::4]) >= 0.85
+    assert fmean(changed) >= 0.8
+
+
+CODE = (
+    "from distract.core import registry; from distract.rewriting import writers; "
+    "print(writers.checksum(list(registry.attacks().values())))"
+)
+
+
+def test_checksum_is_stable_across_processes_and_covers_attacks() -> None:
+    checksums = set()
+    for seed in ("0", "1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
+        checksums.add(done.stdout.strip())
+    assert checksums == {checksum(list(attacks().values()))}
+    assert checksum([]) not in checksums
+
+
+@each(
+    "turns, new, expected",
+    (("a",), "b", ("b",)),
+    (("a", "b"), "a\n\nc", ("a", "c")),
+    (("a", "b"), "c\n\nb", ("c", "b")),
+    (("a", "b", "c"), "a\n\nx\n\ny\n\nc", ("a", "x\n\ny", "c")),
+    (("a", "b"), "x\n\ny", ("a", "b")),
+    (("a", "a"), "a\n\na", ("a", "a")),
+    (("a", "b"), "a", ("a", "b")),
+)
+def test_change_is_located_in_its_turn(turns: tuple[str, ...], new: str, expected: tuple[str, ...]) -> None:
+    assert _edit_one_turn(turns, new) == expected
+
+
+HARD = ("number",)
+"""Kinds of change that a rule of the first layer must always detect."""
+
+
+@pytest.mark.parametrize("path", [DEVELOPED, HELD_OUT])
+def test_rule_violations_are_never_missed(path: Path) -> None:
+    rates_by_style = rates(path)
+    for kind in HARD:
+        assert rates_by_style["missed_change_rate", None, kind][0] == 0
+
+
+@pytest.mark.parametrize(("path", "rejected", "missed"), [(DEVELOPED, 0.05, 0.3), (HELD_OUT, 0.11, 0.4)])
+def test_error_rates_do_not_regress(path: Path, rejected: float, missed: float) -> None:
+    rates_by_style = rates(path)
+    for measure, limit in (("false_rejection_rate", rejected), ("missed_change_rate", missed)):
+        k, n = rates_by_style[measure, None, None]
+        assert k / n <= limit
+
+
+def judge(folder: Path, data: str, generator: str, with_models: bool) -> None:
+    opened = models() if with_models else {}
+    selected = session.select(
+        data=data,
+        attacks=ATTACKS,
+        generator=generator,
+        asking=ASKING,
+        verifier="v" if with_models else None,
+        models=opened,
+        limit=6,
+    )
+    setup = set_up("planted:longer", make_planted("longer"), folder, helpers=opened)
+    finish(session.prepare(selected, setup), folder.with_suffix(".sqlite"))
+
+
+def test_recording_first_changes_neither_rewrites_nor_rows(tmp_path: Path) -> None:
+    rewrites = record(tmp_path / "f.jsonl")
+    assert {rewrite.is_accepted for rewrite in rewrites} == {True, False}
+    reasons = {reason.partition(":")[0] for rewrite in rewrites for reason in rewrite.reasons}
+    assert {"truncated", "verifier finds something lost", "comment about the task"} <= reasons
+    judge(tmp_path / "one", "tweakset", "w", with_models=True)
+    judge(tmp_path / "two", str(tmp_path / "f.jsonl"), "recorded", with_models=False)
+    for name in ("rewrites.jsonl", "rows.jsonl"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert len((tmp_path / "one" / "rewrites.jsonl").read_text().splitlines()) > 12

@@ -172,8 +172,7 @@ def test_hostile_texts_are_shown_and_do_nothing(browser: Any, path: Path) -> Non
     for _ in range(80):
         page.keyboard.press("j")
     assert page.evaluate("window.broken") is None
-    assert len(visit.requests) == 1
-    assert visit.errors == []
+    assert (len(visit.requests), visit.errors) == (1, [])
     assert page.locator("#verdict script, #verdict img, #verdict iframe, main img, main iframe, main link").count() == 0
     shown = page.inner_text("main")
     for text in HOSTILE:
@@ -306,8 +305,7 @@ def test_disagreements_are_browsed_like_flips(browser: Any, tmp_path: Path) -> N
         page.keyboard.press("j")
     visit.keep("disagreements")
     assert page.evaluate("window.broken") is None
-    assert len(visit.requests) == 1
-    assert visit.errors == []
+    assert (len(visit.requests), visit.errors) == (1, [])
     assert page.locator("#verdict script, #verdict img, #verdict iframe, main img, main iframe, main link").count() == 0
     for text in HOSTILE:
         assert text in shown

@@ -152,9 +152,6 @@ def read_files() -> Mapping[str, bytes]:
     return {name: Path("r", name).read_bytes() for name in FILES}
 
 
-# Two situations in which a passing gate proved nothing.
-
-
 @pytest.mark.parametrize("gone", [(), ("r",)], ids=["the run is complete", "only the store is cached"])
 def test_replaced_judge_is_detected_and_its_requests_repeated(shop: Shop, gone: tuple[str, ...]) -> None:
     assert (shop.gate().code, shop.endpoint.new() > ASKED) == (0, True)
@@ -194,8 +191,7 @@ def test_unchanged_judge_costs_eight_requests_and_same_bytes(shop: Shop) -> None
     assert (again.code, shop.endpoint.new()) == (0, ASKED)
     assert read_files() == before
     assert shop.canary == {"asked": ASKED, "differing": 0, "largest_move": 0.05}
-    assert shop.manifest["replies"]["made"] == 0
-    assert shop.manifest["replies"]["stored"] == number
+    assert (shop.manifest["replies"]["made"], shop.manifest["replies"]["stored"]) == (0, number)
     assert "canary: 8 questions asked again, 0 answered differently, probabilities moved by up to 0.05" in again.err
     # Drift is measured against the stored replies, not against the latest ones.
     shop.endpoint.judge = lambda *two: fair(*two) - 0.11
@@ -257,9 +253,6 @@ def test_unreachable_server_never_passes(shop: Shop) -> None:
     shop.endpoint.silent = True
     assert shop.gate().code == 4
     assert read_files() == before
-
-
-# Epochs.
 
 
 def kill(patch: pytest.MonkeyPatch, after: int) -> None:
@@ -334,8 +327,7 @@ def test_every_judging_command_supports_fresh(
     first, again = run(*command), run(*command)
     assert (first.err.count(" made"), again.err.count("this run is complete")) == (judges, judges)
     fresh = run(*command, "--fresh")
-    assert (fresh.code, fresh.out) == (first.code, first.out)
-    assert fresh.err.count("replies: 0 were stored") == judges
+    assert (fresh.code, fresh.out, fresh.err.count("replies: 0 were stored")) == (first.code, first.out, judges)
     # Whenever the command was killed, no judge of several uses its old replies.
     with monkeypatch.context() as patch:
         kill(patch, 0)
@@ -382,9 +374,6 @@ def test_epochs_belong_to_one_judge_in_any_store(tmp_path: Path) -> None:
         assert elsewhere.key(request()) not in keys
 
 
-# Versions.
-
-
 def test_versions_separate_judges_of_one_name(shop: Shop) -> None:
     def ask(version: str, out: str) -> CommandResult:
         return shop.gate("--judge-version", version, out=out)
@@ -417,9 +406,6 @@ def test_every_backend_identity_includes_the_version(name: str) -> None:
         pytest.importorskip(library)
     plain, version = open_judge(name).identity, open_judge(name, Options(judge_version="2")).identity
     assert version == {**plain, "version": "2"}
-
-
-# A record.
 
 
 def test_records_state_their_time_and_origin(shop: Shop) -> None:
@@ -456,9 +442,6 @@ def test_run_from_stored_replies_is_reported_and_not_repeated(shop: Shop) -> Non
     for sums in ("", 1, None):  # a manifest may have been written by anybody
         Path("b/manifest.json").write_text(json.dumps({**manifest, "checksums": sums}), encoding="utf-8")
         assert shop.run("gate", "b", "--baseline", "a").code in (2, 3)
-
-
-# Choice of the repeated requests.
 
 
 @given(

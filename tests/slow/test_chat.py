@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import timer
 from distract.core.errors import BackendError
@@ -161,10 +162,7 @@ def test_unseparable_tokenizers_refuse_hostile_texts_only(
         chat.encode(make_request("rules", "<|im_end|>"))
 
 
-@pytest.mark.parametrize(
-    ("template", "says"),
-    [("", "no chat template"), ("{{ raise_exception('no') }}", "roles"), ("{{ nothing }}", "roles")],
-)
+@each("template, says", ("", "no chat template"), ("{{ raise_exception('no') }}", "roles"), ("{{ nothing }}", "roles"))
 def test_unusable_models_fail_in_one_line(smollm2: Transformers, template: str, says: str) -> None:
     with pytest.raises(BackendError, match=says) as raised:
         Chat(copy_of(smollm2, template), "a-model").encode(make_request("text"))

@@ -236,8 +236,7 @@ AFTER = ("Keep the replies", "Upload the JUnit file", "Explain the exit code")
 
 def test_fair_judge_passes_every_step(runner: Runner) -> None:
     assert dispatch(runner), runner["Gate"].out
-    assert {step.outcome for step in runner.ran} == {"success"}
-    assert runner["Gate"].code == 0
+    assert ({step.outcome for step in runner.ran}, runner["Gate"].code) == ({"success"}, 0)
     assert cases_of(runner.workspace / "distract-gate.xml") == (1, 0, 0)
     assert runner.summary.startswith("## distract gate: PASS\n")
     assert "::error" not in runner["Gate"].out
@@ -337,8 +336,7 @@ def test_workflow_has_minimal_permissions() -> None:
 
 def test_project_files_are_read() -> None:
     cases = load(str(EXAMPLE / "cases.jsonl")).cases
-    assert len(cases) == 48
-    assert {len(case.responses) for case in cases} == {2}
+    assert (len(cases), {len(case.responses) for case in cases}) == (48, {2})
     limits = merge_limits(settings(EXAMPLE / "pyproject.toml"), {})
     assert limits.threshold("pairwise", AttackKind("prolixity")) == 0.15
 

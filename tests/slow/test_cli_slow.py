@@ -1,26 +1,28 @@
-"""Test the command line: exit codes, one-line errors, JSON, run folders."""
+"""Test the command line and the Python API: exit codes, JSON, run folders, imports, examples, messages."""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
+import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import damage_file
+from command_result import Run
+from loops import each
+from test_api import SINGULAR, files, format_options
 from test_cli import PLANTED, pair, write
+from test_examples import EXAMPLES
 
+import distract
 from distract.core.runs import load
-
-
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-
 
 BASIC = ("--protocol", "pairwise", "--protocol", "absolute", "--measure", "fixed", "--measure", "flip")
 
@@ -132,14 +134,14 @@ def test_limit_draws_by_seed_and_keeps_data_order(run: Any) -> None:
     assert drawn("1") != drawn("2")
 
 
-def test_planted_judges_need_no_torch_and_little_time() -> None:
+def test_planted_judges_need_no_torch_and_little_time(tmp_path: Path) -> None:
     script = (
         "import sys; sys.argv = ['distract', 'attack', '--judge', 'planted:longer', '--generator', 'rules']\n"
         "from distract.cli.main import main\n"
         "main()\n"
         "assert not {'torch', 'transformers', 'gguf'} & sys.modules.keys(), 'heavy import'\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
 
 
@@ -229,3 +231,193 @@ def test_every_protocol_reports_accuracy_by_severity(run: Any) -> None:
     }
     assert figures.keys() == set(names)
     assert all(one["value"] == 1.0 and one["n"] == 8 for one in figures.values())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"judge": "planted:bold=0.7", "control": True, "minimal": 2, "protocols": ["base", "pairwise", "absolute"]},
+        {"attacks": ["severity-1", "severity-2+assertiveness"], "limit": 3, "seed": 7, "orders": "given"},
+        {"generator": "rules", "measures": ["flip"], "limit": None, "samples": 2, "protocols": ["cot"]},
+        {"attacks": ["prolixity"], "retries": 3, "temperature": 0.5, "best_of": 2, "judge_version": "2"},
+    ],
+)
+def test_function_and_command_write_the_same_bytes(run: Run, options: dict[str, Any], capsys: Any) -> None:
+    options = {"judge": "planted:longer", **options}
+    ran = run("attack", *format_options(options, SINGULAR), "--out", "theirs", "--json")
+    result = distract.attack(**options, out="mine", store="other.sqlite")
+    assert capsys.readouterr() == ("", "")
+    assert files(result.path) == files(Path("theirs"))
+    assert result.summary == json.loads(ran.out)
+    assert result.results == json.loads(ran.out)["results"]
+    assert len(result.rows) == len(Path("theirs/rows.jsonl").read_text().splitlines())
+
+
+def test_flips_match_the_figures(run: Run) -> None:
+    attacked = distract.attack(judge="planted:bold=0.7", generator="rules", limit=None, control=True)
+    flips = attacked.flips()
+    counted = {
+        (one["protocol"], one["rule"], one["attack"]): one["k"]
+        for one in attacked.results
+        if one["measure"] == "flip_rate" and one["k"] is not None and one["attack"] and one["rule"] != "rating"
+    }
+    result = dict.fromkeys(counted, 0)
+    for flip in flips:
+        result[flip.protocol, flip.rule, flip.attack] += 1
+    assert result == {place: k for place, k in counted.items() if place in result}
+    assert sum(result.values()) == len(flips) > 10
+    texts = {rewrite.response.text for rewrite in attacked.rewrites}
+    assert all(flip.rewrite in texts and flip.original and flip.original != flip.rewrite for flip in flips)
+
+
+def test_count_one_uses_the_singular(run: Any) -> None:
+    """Numbers in messages get their nouns from ``count``."""
+    run("attack", "--judge", "planted:longer", "--generator", "rules", "--limit", "1", "--out", "r")
+    for arguments in (
+        ("attack", "--judge", "planted:longer", "--generator", "rules", "--limit", "1", "--out", "q"),
+        ("report", "r"),
+        ("gate", "r", "--max-flip-rate", "0.5"),
+        ("check", "r"),
+        ("rewrite", "--limit", "1", "--attack", "prolixity", "--out", "w.jsonl"),
+        ("consistency", "--judge", "planted:longer", "--limit", "1"),
+        ("leaderboard", "--judge", "planted:longer", "--limit", "1", "--generator", "rules"),
+        ("meta", "--judge", "planted:longer", "--limit", "1"),
+        ("plan-gate", "--max-flip-rate", "0.1", "--true-rate", "0.02"),
+    ):
+        ran = run(*arguments)
+        odd = re.findall(r"(?<![\d.,/])1 (?!class|pass|less|plus|versus|of)[a-z]{3,}s\b(?!')", ran.out + ran.err)
+        assert odd == [], (arguments, odd)
+
+
+def test_own_judge_is_tested_in_a_few_lines(pytester: pytest.Pytester) -> None:
+    text = (EXAMPLES / "test_my_judge.py").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 25
+    pytester.makepyfile(test_my_judge=text)
+    result = pytester.runpytest("--judge", "planted:first", "-p", "no:cacheprovider")
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(
+        ["*Violation: pairwise verdict changes when the two responses are shown in the other order"]
+    )
+
+
+def test_notebook_runs_as_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(EXAMPLES / "notebook.py"), run_name="__main__")
+    output = capsys.readouterr()
+    assert "pairwise             prolixity    195 of 198 verdicts flipped" in output.out
+    assert "fail: pairwise under prolixity" in output.out
+    assert output.err == ""
+
+
+EVERYTHING = """
+import importlib, pkgutil, sys
+import distract
+# A checkout has its other folders beside the package, this one included.
+beside = ("benchmarks", "build", "conftest", "distract", "examples", "tests")
+def visit(package):
+    for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        if info.name.removeprefix("distract.") in beside or info.name.endswith("__main__"):
+            continue
+        try:
+            module = importlib.import_module(info.name)
+        except ModuleNotFoundError as error:
+            if (error.name or "distract").startswith("distract"):
+                raise
+        else:
+            if info.ispkg:
+                visit(module)
+visit(distract)
+public = {name: distract._MODULES[name] for name in distract.__all__}
+for name, place in public.items():
+    module = sys.modules[place]
+    assert getattr(distract, name) is (module if place.endswith(f".{name}") else getattr(module, name)), name
+print(len([name for name in sys.modules if name.startswith("distract.")]))
+"""
+
+
+def test_no_submodule_shadows_a_public_name() -> None:
+    # A submodule becomes an attribute of the package once it is imported.
+    done = subprocess.run([sys.executable, "-c", EVERYTHING], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 200
+
+
+@each(
+    "code, absent",
+    ("import distract", ("numpy", "click", "rich", "pandas", "importlib.metadata", "distract.core.errors")),
+    ("import distract; distract.attack(judge='planted:longer', limit=2)", ("click", "rich", "pandas", "torch")),
+    ("import distract; distract.attack, distract.gate", ("click", "rich", "pandas", "torch")),
+    ("from distract import *", ("click", "torch", "pandas")),
+)
+def test_import_distract_loads_little(code: str, absent: tuple[str, ...], tmp_path: Path) -> None:
+    show = f"{code}\nimport sys; print([name for name in {absent} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", show], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+ROOT = Path(__file__).parents[2]
+
+WRITES = {"write_text", "write_bytes", "touch", "unlink", "rename", "rmdir", "symlink_to", "hardlink_to", "fdopen"}
+"""Functions that write, remove or move files, by their last name."""
+
+SYSTEM = {"open", "remove", "renames", "truncate", "copy", "copyfile", "copy2", "move", "rmtree", "mkstemp"}
+"""More of them, in the modules of the standard library for it."""
+
+ALLOWED = {
+    ("distract/models/transformers/embedded.py", "rename"),  # of whole folders, in a cache that a lock guards
+    ("distract/models/transformers/embedded.py", "rmtree"),  # leftovers of a killed conversion
+    ("distract/cli/streams.py", "open"),  # the null device, in the place of a closed stream
+    ("distract/core/replyfile.py", "truncate"),  # back to its size: SQLite has it mapped
+}
+"""Other writers, with the reason."""
+
+
+def find_writers(path: Path) -> Iterator[str]:
+    """The functions that write files and that a module calls."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        of = owner.id if isinstance(owner, ast.Name) else ""
+        modes = [
+            one.value
+            for one in (*call.args, *[k.value for k in call.keywords if k.arg == "mode"])
+            if isinstance(one, ast.Constant)
+        ]
+        is_mode = any(isinstance(one, str) and set(one) <= set("rwaxbt+") and set(one) & set("wax+") for one in modes)
+        # A path is replaced by one other; a text by two, a record by names.
+        is_path = name == "replace" and owner is not None and len(call.args) == 1 and not call.keywords
+        is_system = name in SYSTEM and of in ("os", "shutil", "tempfile")
+        if of != "files" and (name in WRITES or is_path or is_system or (name == "open" and is_mode)):
+            yield name
+
+
+def test_only_one_module_writes_files() -> None:
+    places = [
+        *ROOT.glob("distract/**/*.py"),
+        *(f for d in ("judges", "attacks", "leaderboards") for f in (ROOT / d).rglob("*.py")),
+    ]
+    by_name = {str(place.relative_to(ROOT)): place for place in places}
+    by_name.pop("distract/core/files.py")
+    assert len(by_name) > 200
+    assert {(name, call) for name, place in by_name.items() for call in find_writers(place)} == ALLOWED
+
+
+@pytest.mark.parametrize("mode", ["pipe", "file"])
+def test_standard_output_receives_the_whole_file(tmp_path: Path, mode: str) -> None:
+    command = [sys.executable, "-m", "distract", "rewrite", "--attack", "sycophancy", "--limit", "2"]
+    command += ["--out", "/dev/stdout", "--json"]
+    plain = subprocess.run([*command[:-3], "--out", "plain.jsonl", "--json"], cwd=tmp_path, capture_output=True)
+    assert plain.returncode == 0, plain.stderr
+    if mode == "pipe":
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True)
+        whole = done.stdout
+    else:
+        with (tmp_path / "out").open("wb") as out:
+            done = subprocess.run(command, cwd=tmp_path, stdout=out, stderr=subprocess.PIPE)
+        whole = (tmp_path / "out").read_bytes()
+    assert done.returncode == 0, done.stderr
+    assert whole == (tmp_path / "plain.jsonl").read_bytes() + plain.stdout

@@ -19,8 +19,6 @@ from distract.studies.consistency import design
 from distract.studies.consistency.measures import figures
 from distract.studies.estimate import estimate
 
-# Requests.
-
 
 @pytest.mark.parametrize("name", ["pairwise", "rank", "absolute", "triadic", "cot-consistency", "prepair"])
 @pytest.mark.parametrize("manner", [Manner(), Manner("given", samples=3)])
@@ -36,9 +34,6 @@ def test_plan_counts_are_exact(name: str, manner: Manner, tmp_path: Path) -> Non
     loaded = run(job, tally, tmp_path / "s")
     assert sum(expected.requests.values()) == tally.made
     assert expected.comparisons == len({design.comparison_key(row) for row in loaded.rows if row.judgments})
-
-
-# Reports.
 
 
 def test_report_fits_eighty_columns_and_keeps_names_verbatim() -> None:
@@ -62,9 +57,6 @@ def test_report_fits_eighty_columns_and_keeps_names_verbatim() -> None:
     assert "choice_set_sensitivity does not apply to pairwise: shows two responses only" in words
     assert "intervals allow for their dependence" in words
     assert "too few" not in words
-
-
-# The command line.
 
 
 def test_real_judge_runs_the_consistency_study(smollm2: Transformers, tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
-"""Test reading data sets through the ``datasets`` library."""
+"""Test reading data sets through the ``datasets`` library, and the memory use of reading votes."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import io
 import json
 from pathlib import Path
 
 import pytest
 from test_datasets import REIFE
+from test_sources_arena import read_source, vote
 
 from distract.core.errors import UsageError
 from distract.data.datasets import load
@@ -42,3 +44,21 @@ def test_iterable_data_set_is_read() -> None:
     rows = [{"prompt": "q", "response_a": "x", "response_b": "y", "winner": "response_b"}] * 3
     stream = importlib.import_module("datasets").Dataset.from_list(rows).to_iterable_dataset()
     assert [case.preferred for case in load(stream).cases] == ["response_b"] * 3
+
+
+def test_memory_stays_bounded(tmp_path: Path) -> None:
+    """The file is many times larger than the data kept in memory."""
+    tracemalloc = pytest.importorskip("tracemalloc")
+    buffer = io.StringIO()
+    for index in range(2_000):
+        buffer.write(json.dumps(vote(prompt=f"{index % 50} " + "p" * 5_000, response_a="r" * 5_000)) + "\n")
+    (tmp_path / "v").write_text(buffer.getvalue())
+    del buffer
+    read_source(tmp_path / "v")
+    tracemalloc.start()
+    source = read_source(tmp_path / "v")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(source.matches) == 2_000
+    assert (tmp_path / "v").stat().st_size > 20_000_000
+    assert peak < 8_000_000

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.models.transformers import encoder as encoder_module
 from distract.models.transformers.backend import Transformers
@@ -198,10 +199,8 @@ def add_dropout(inner: Any) -> None:
     inner.model.dropout = 1.0
 
 
-@pytest.mark.parametrize(
-    "change", [add_crossing_token, add_stripping_token, add_strip, use_unknown_pattern, add_dropout]
-)
-@pytest.mark.parametrize("kind", ["gpt2", "gemma"])
+@each("change", add_crossing_token, add_stripping_token, add_strip, use_unknown_pattern, add_dropout)
+@each("kind", "gpt2", "gemma")
 def test_tokenizers_that_span_line_breaks_are_not_cut(
     make_tokenizer: Callable[..., Any], kind: str, change: Callable[[Any], None]
 ) -> None:

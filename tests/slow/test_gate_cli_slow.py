@@ -13,27 +13,12 @@ import pytest
 from builders import damage_file
 from command_result import Run, check_refusal, fits
 from fakes import Watch
-from test_gate_cli import (
-    GATE,
-    NASTY,
-    NOISY,
-    PAIRWISE,
-    RULES,
-    cases,
-    commands,
-    count_calls,
-    is_green,
-    suite,
-    write,
-)
+from test_gate_cli import GATE, NASTY, NOISY, PAIRWISE, RULES, cases, commands, count_calls, is_green, suite, write
 
 from distract.core.runs import checksum, load
 from distract.studies.gate.live_rule import LiveGate
 
 FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
-
-
-# Decisions.
 
 
 def test_biased_judge_fails_early_and_fair_one_passes(run: Run, watch: Watch) -> None:
@@ -73,9 +58,6 @@ def test_json_stays_alone_on_stdout_in_a_runner(run: Run, monkeypatch: pytest.Mo
     assert [one for one in commands(table.out) if one.startswith("::notice")]
     wrong = run(*GATE, "--judge", "planted:fair", "--data", "none.jsonl")
     assert (wrong.code, commands(wrong.out)[0].startswith("::warning title=distract gate")) == (2, True)
-
-
-# Costs.
 
 
 @pytest.mark.parametrize(
@@ -154,9 +136,6 @@ def test_budget_is_never_exceeded(run: Run, watch: Watch, judge: str, budget: in
     assert (again.out, opened[0].asked) == (ran.out, 0)
     for name in FILES:
         assert Path("cold", name).read_bytes() == Path("warm", name).read_bytes()
-
-
-# Always the same.
 
 
 def test_output_is_independent_of_hash_seed_and_store(tmp_path: Path) -> None:
@@ -243,9 +222,6 @@ def test_two_concurrent_gates_share_a_store(tmp_path: Path) -> None:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-# Runs that may not pass.
-
-
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
@@ -279,9 +255,6 @@ def test_damaged_gate_never_passes_and_is_repaired(run: Run, watch: Watch, name:
     else:
         assert (again.code, again.out) == (0, whole.out)
     assert opened[0].asked == 0
-
-
-# Thresholds of a project.
 
 
 def test_command_line_overrides_the_nearest_project_file(
@@ -329,9 +302,6 @@ def test_limit_and_seed_draw_cases(run: Run) -> None:
         seen.append(list(dict.fromkeys(row.case for row in loaded.rows)))
     assert seen[0] != seen[1]
     assert all(order != sorted(order, key=lambda name: int(name[1:])) for order in seen)
-
-
-# Noise and baselines.
 
 
 def test_noisy_judge_passes_by_its_excess_and_reports_it(run: Run) -> None:
@@ -465,9 +435,6 @@ def test_unfair_baselines_are_refused(run: Run) -> None:
     assert run(*now, "--baseline", "tweaks").code == 2
 
 
-# Options that do not go together.
-
-
 def test_failures_of_a_finished_run_are_adjusted(run: Run) -> None:
     names = ("prolixity", "assertiveness", "sycophancy")
     attacks = [word for name in names for word in ("--attack", name)]
@@ -489,9 +456,6 @@ def test_failures_of_a_finished_run_are_adjusted(run: Run) -> None:
     fits(live.out)
     by = {(check["protocol"], check["rule"]) for check in checks}
     assert by == {("absolute", "score"), ("pairwise", None)}
-
-
-# Hostile names.
 
 
 def test_hostile_baseline_sends_no_command_to_the_runner(run: Run) -> None:

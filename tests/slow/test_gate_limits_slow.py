@@ -1,4 +1,4 @@
-"""Test the error rates of gates: dependent pairs, bets in sixty digits, boundaries of single outcomes."""
+"""Test the error rates of gates and the number of comparisons they need against exact sums, and Holm's adjustment."""
 
 from __future__ import annotations
 
@@ -6,18 +6,29 @@ import math
 import random
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from loops import each
+from scipy.stats import binom
+from statsmodels.stats.multitest import multipletests
 from test_gate_boundary import SIDES, Step, as_hits, chance, is_enough
 from test_gate_mixture import log_counted
+from test_gate_power import ALPHA
 
-from distract.stats.intervals import upper_bound
+from distract.core.errors import UsageError
+from distract.stats.intervals import holm, upper_bound
+from distract.studies.gate import monitor as gate
 from distract.studies.gate.boundary import LONGEST, boundary, end_probability
 from distract.studies.gate.dependence import clustered_hits_reason, few_prompts_reason, shrink_counts
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.mixture import Bets, Direction, log_mean, outcome_gains
+from distract.studies.gate.power import compute_path, decision_chances
+from distract.studies.gate.power_plan import analyse_power
+from distract.studies.gate.verdict import Decision
 
 UNEVEN = (1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 7, 8, 9, 10, 12, 14, 17, 22, 45) * 3
 
@@ -115,3 +126,131 @@ def test_longest_exact_boundary_keeps_its_level(side: Direction) -> None:
     assert decided + float(going[ends[LONGEST] :].sum()) <= 0.05 + 1e-9
     assert decided + float(going[ends[LONGEST] - 1 :].sum()) > 0.05
     assert decided + float(going.sum()) == pytest.approx(1)
+
+
+def pass_power(n: int, threshold: float, rate: float, alpha: float) -> float:
+    """The chance of at most the largest count that scipy's binomial puts below alpha at the threshold."""
+    return float(binom.cdf(binom.ppf(alpha, n, threshold) - 1, n, rate))
+
+
+def fail_power(n: int, threshold: float, rate: float, alpha: float) -> float:
+    """The chance of at least the smallest count whose upper tail at the threshold is at most alpha in scipy."""
+    return float(binom.sf(binom.isf(alpha, n, threshold), n, rate))
+
+
+def play(test: gate.Hypothesis, outcomes: tuple[int, ...]) -> tuple[Decision, int]:
+    """The decision of the gate's monitor on these outcomes, and the number it used."""
+    monitor = gate.Monitor(test)
+    taken = 0
+    for taken, flip in enumerate(outcomes, 1):  # noqa: B007
+        monitor.add(gate.PromptOutcome(1, (float(flip),), (float(flip),), n=1, k=flip))
+        if monitor.decision is not None:
+            break
+    monitor.end()
+    assert monitor.decision is not None
+    return monitor.decision, taken
+
+
+@each("rate", 0.0, 0.02, 0.05, 0.07, 0.15, 0.2, 0.35, 0.9)
+@each("power", 0.5, 0.8, 0.95)
+@each("checks", 1, 6)
+def test_power_stays_at_the_target_from_the_planned_number_on(rate: float, power: float, checks: int) -> None:
+    power_plan = analyse_power(0.1, rate, power, 0.95, checks)
+    n, passes = power_plan.finished.n, rate < 0.1
+    by_scipy, alpha = (pass_power, ALPHA) if passes else (fail_power, ALPHA / checks)
+    assert power_plan.decision == ("pass" if passes else "fail")
+    assert power_plan.finished.power == pytest.approx(by_scipy(n, 0.1, rate, alpha))
+    assert all(by_scipy(more, 0.1, rate, alpha) >= power_plan.each for more in range(n, n + 300))
+    assert n == 1 or by_scipy(n - 1, 0.1, rate, alpha) < power_plan.each
+    other = fail_power if passes else pass_power
+    assert power_plan.finished.wrong == pytest.approx(other(n, 0.1, rate, ALPHA), abs=1e-12)
+    expected = (
+        binom.cdf(power_plan.finished.limit, n, rate) if passes else binom.sf(power_plan.finished.limit - 1, n, rate)
+    )
+    assert power_plan.finished.power == pytest.approx(expected)
+
+
+def test_all_checks_must_pass_but_one_failure_is_enough() -> None:
+    assert analyse_power(0.1, 0.05, 0.9, 0.95, 4).each == pytest.approx(0.975)
+    assert analyse_power(0.1, 0.2, 0.9, 0.95, 4).each == 0.9
+    assert analyse_power(0.1, 0.05, 0.9, 0.95, 4).finished == analyse_power(0.1, 0.05, 0.975, 0.95).finished
+    alone, together = analyse_power(0.1, 0.2, 0.9, 0.95), analyse_power(0.1, 0.2, 0.9, 0.95, 4)
+    assert together.finished.n > alone.finished.n
+    assert together.finished.n == analyse_power(0.1, 0.2, 0.9, 1 - 0.05 / 4).finished.n
+
+
+@given(st.floats(0.05, 0.95), st.sampled_from([0.4, 0.2, 0.05]), st.sampled_from([0.4, 0.1]), st.integers(1, 8))
+def test_live_plan_follows_the_monitor_on_every_path(
+    threshold: float, alpha_fail: float, alpha_pass: float, cap: int
+) -> None:
+    test = gate.Hypothesis(threshold, alpha_fail, alpha_pass, (1,) * cap)
+    limits = boundary(threshold, alpha_fail, alpha_pass, cap)
+    ways = [(sum(way), *play(test, way)) for way in product((0, 1), repeat=cap)]
+    for rate in (0.0, threshold, 0.3, 1.0):
+        weights = [rate**flips * (1 - rate) ** (cap - flips) for flips, _, _ in ways]
+        chances = {"pass": 0.0, "fail": 0.0, "inconclusive": 0.0}
+        for weight, (_, decision, _) in zip(weights, ways, strict=True):
+            chances[decision] += weight
+        path = compute_path(limits, rate)
+        assert (path.passed, path.failed, path.inconclusive) == pytest.approx(tuple(chances.values()), abs=1e-12)
+        assert path.mean == pytest.approx(sum(w * taken for w, (_, _, taken) in zip(weights, ways, strict=True)))
+        soon = sum(w for w, (_, _, taken) in zip(weights, ways, strict=True) if taken <= path.median)
+        assert soon >= 0.5 - 1e-12
+
+
+def test_live_plan_agrees_with_a_monitor_simulation() -> None:
+    power_plan = analyse_power(0.1, 0.25, 0.8, 0.95).live
+    assert power_plan is not None
+    test, rng = gate.Hypothesis(0.1, 1 - 0.95, 1 - 0.95, (1,) * power_plan.cap), np.random.default_rng(7)
+    flips = rng.random((400, power_plan.cap)) < 0.25
+    played_out = [play(test, tuple(map(int, way))) for way in flips.tolist()]
+    failed = np.mean([decision == "fail" for decision, _ in played_out])
+    taken = np.array([n for _, n in played_out])
+    assert failed == pytest.approx(
+        power_plan.failed, abs=4 * (power_plan.failed * (1 - power_plan.failed) / 400) ** 0.5
+    )
+    assert taken.mean() == pytest.approx(power_plan.mean, abs=4 * taken.std() / 20)
+
+
+def test_unplannable_live_gate_states_the_reason() -> None:
+    sure = analyse_power(0.1, 0.05, 0.9999, 0.95)
+    assert sure.live is None
+    assert "it stops early with the wrong decision too often" in sure.notes[-1]
+
+
+@given(st.floats(1e-6, 0.999), st.floats(0, 1), st.floats(0.5, 0.999), st.floats(0.5, 0.999), st.integers(1, 20))
+def test_any_plan_meets_its_targets_or_is_refused(
+    threshold: float, rate: float, power: float, confidence: float, checks: int
+) -> None:
+    assume(abs(threshold - rate) > 0.03)
+    try:
+        power_plan = analyse_power(threshold, rate, power, confidence, checks)
+    except UsageError as error:
+        assert f"more than {LONGEST:,}" in str(error)  # noqa: PT017
+        return
+    assert power_plan.finished.power >= power_plan.each >= power
+    if power_plan.live is not None:
+        right = power_plan.live.passed if power_plan.decision == "pass" else power_plan.live.failed
+        assert right >= power_plan.each
+        assert 1 <= power_plan.live.median <= power_plan.live.cap
+        assert 0 < power_plan.live.mean <= power_plan.live.cap
+
+
+@each("threshold", 0.02, 0.1, 0.3, 0.5, 0.9)
+def test_early_end_keeps_the_limits_of_a_longer_set(threshold: float) -> None:
+    long = boundary(threshold, 0.01, ALPHA, 400)
+    for rate in (0.0, threshold / 2, threshold, 0.95):
+        passes, fails = decision_chances(long, rate)
+        for most in (1, 7, 29, 100, 211, 400):
+            short = boundary(threshold, 0.01, ALPHA, most)
+            for name in ("fail_at", "pass_at", "fail_end", "pass_end"):
+                assert np.array_equal(getattr(short, name), getattr(long, name)[: most + 1])
+            path = compute_path(short, rate)
+            assert (passes[most], fails[most]) == pytest.approx((path.passed, path.failed), abs=1e-12)
+            assert path.passed + path.failed + path.inconclusive == pytest.approx(1)
+
+
+@settings(max_examples=10)  # statsmodels collects garbage at every call
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_agrees_with_statsmodels(p: list[float]) -> None:
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
+from test_transformers_backend import ask
 
 from distract.core.errors import BackendError
 from distract.core.records import Message, Reply, Request
@@ -34,13 +36,6 @@ ROOMS = [16, 6, 24, 8, 20, 3, 8, 1]
 
 def make_request(question: str, **options: Any) -> Request:
     return Request((Message("system", RULES), Message("user", question)), **options)
-
-
-def ask(judge: Transformers, requests: Sequence[Request], needed: set[int] | None = None) -> dict[int, Reply]:
-    every = frozenset(range(len(requests)) if needed is None else needed)
-    pairs = [pair for batch in judge.reply(requests, every) for pair in batch]
-    assert sorted(index for index, _ in pairs) == sorted(every)
-    return dict(pairs)
 
 
 def assert_greedy(judge: Transformers, requests: Sequence[Request], replies: dict[int, Reply]) -> None:
@@ -105,16 +100,14 @@ def spell(request: Request, words: Sequence[str], room: int = 99) -> Reply:
     return answer.reply()
 
 
-@pytest.mark.parametrize(
-    ("stop", "text", "count"),
-    [
-        ((), "ab]] cd[[A]] e", 6),
-        (("]]",), "ab]]", 2),
-        (("[[A]]",), "ab]] cd[[A]]", 4),
-        (("[[A]]", "d"), "ab]] cd", 3),
-        (("b]] cd[", "cd[[", ""), "ab]] cd[", 3),
-        (("none",), "ab]] cd[[A]] e", 6),
-    ],
+@each(
+    "stop, text, count",
+    ((), "ab]] cd[[A]] e", 6),
+    (("]]",), "ab]]", 2),
+    (("[[A]]",), "ab]] cd[[A]]", 4),
+    (("[[A]]", "d"), "ab]] cd", 3),
+    (("b]] cd[", "cd[[", ""), "ab]] cd[", 3),
+    (("none",), "ab]] cd[[A]] e", 6),
 )
 def test_answer_ends_right_after_its_first_stop(stop: tuple[str, ...], text: str, count: int) -> None:
     reply = spell(make_request("?", stop=stop), ["ab", "]] ", "cd[[", "A]]", " e"])
@@ -276,6 +269,4 @@ def test_answers_before_a_failure_are_kept(tiny: Transformers, monkeypatch: pyte
     with pytest.raises(BackendError, match="batch_tokens") as raised:
         replies.update(pair for batch in under_way for pair in batch)
     assert "\n" not in str(raised.value)
-    assert replies == {index: expected[index] for index in replies}
-    assert len(replies) == 2
-    assert left == [0]
+    assert (replies, len(replies), left) == ({index: expected[index] for index in replies}, 2, [0])

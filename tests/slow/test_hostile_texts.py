@@ -274,18 +274,8 @@ def test_hostile_names_are_accepted_or_refused_in_one_line(shop: Shop, fuzz: Fuz
     for text in alike[:5]:
         shop("explain", *STORE, "--", "one", text)
     for command in ("meta", "consistency", "leaderboard"):
-        twice(
-            shop,
-            command,
-            "--judge",
-            "planted:first",
-            "--data",
-            "cases.jsonl",
-            "--limit",
-            "all",
-            "--protocol",
-            "pairwise",
-        )
+        options = ("--judge", "planted:first", "--data", "cases.jsonl", "--limit", "all", "--protocol", "pairwise")
+        twice(shop, command, *options)
 
 
 FILES = {
@@ -329,18 +319,8 @@ def test_non_data_files_are_refused(shop: Shop, name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_damaged_run_files_are_refused(shop: Shop, name: str) -> None:
     write(shop.path("cases.jsonl"), [record(f"c{i}", *PLAIN, preferred="x") for i in range(3)])
-    judged = [
-        "attack",
-        "--judge",
-        "planted:longer",
-        "--generator",
-        "rules",
-        "--protocol",
-        "pairwise",
-        "--data",
-        "cases.jsonl",
-    ]
-    shop(*judged, "--out", "one", *STORE, writes=("here/one",))
+    judged = ("--judge", "planted:longer", "--generator", "rules", "--protocol", "pairwise", "--data", "cases.jsonl")
+    shop("attack", *judged, "--out", "one", *STORE, writes=("here/one",))
     for path in sorted(shop.path("one").iterdir()):
         content = path.read_bytes()
         path.write_bytes(FILES[name])

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 
 from distract.core import locks as module
 from distract.core.locks import PAUSE, PLACES, Claims
@@ -180,9 +181,7 @@ def break_lock_creation(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     monkeypatch.setattr("distract.core.files.open_lock", lock_file)
 
 
-@pytest.mark.parametrize(
-    ("spoil", "why"), [(break_locking, "No locks available"), (break_lock_creation, "Permission denied")]
-)
+@each("spoil, why", (break_locking, "No locks available"), (break_lock_creation, "Permission denied"))
 def test_without_locking_everything_is_granted_and_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[..., None], why: str
 ) -> None:

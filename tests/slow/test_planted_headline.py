@@ -1,14 +1,21 @@
-"""The headline figures of judges with known biases are those that the docs print, and no coin is called usable."""
+"""Planted judges follow their bias, are found out by the families that they fall for, and get documented figures."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_result import Run
+from test_scripted import LONG, SHORT, prefers
 
 import distract
+from distract.core import registry
+from distract.core.records import Response
+from distract.core.registry import protocols
 
 PAGE = Path(__file__).parents[2] / "docs" / "reading-results.md"
 HEADING = "| judge | usable | clean |"
@@ -77,3 +84,50 @@ def test_documented_headline_is_what_the_judge_gets(judge: str, folder: Path) ->
         judge=f"planted:{judge}", attacks=ATTACKS, limit=None, out=folder / judge, store=folder / "replies.sqlite"
     )
     assert list(list_cells(run)) == TABLE[judge]
+
+
+TRUTHS = ("same", "unsupported", "hollow", "injection")
+FAMILIES = sorted({attack.family for attack in registry.attacks().values() if attack.truth in TRUTHS})
+
+WEAKNESSES: dict[str, set[str]] = {
+    "fair": set(),
+    "markdown": {"format"},
+    "citations": {"citation", "social"},
+    "gullible": {"injection"},
+    "blind": {"hollow"},
+}
+
+
+def read_matrix() -> dict[str, dict[str, str]]:
+    """Read the matrix of the docs: the strongest shown effect by judge and family, in percent, or a dash."""
+    page = Path(__file__).parents[2].joinpath("docs", "attacks.md").read_text(encoding="utf-8")
+    table = page[page.index("| judge |") :].partition("\n\n")[0]
+    lines = re.findall(r"(?m)^\| (?:judge|`\w+`) \|.*\|$", table)
+    head, *rows = ([cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines)
+    return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+
+
+@pytest.mark.parametrize("judge", WEAKNESSES)
+def test_planted_judge_is_found_out_by_its_families(run: Run, judge: str) -> None:
+    attacks = [part for truth in TRUTHS for part in ("--attack", f"all:{truth}")]
+    options = ("--judge", f"planted:{judge}", *attacks, "--generator", "rules", "--control", "--limit", "60")
+    assert run("attack", *options, "--protocol", "pairwise", "--measure", "flip", "--out", "r").code == 0
+    strengths = json.loads(Path("r/summary.json").read_text(encoding="utf-8"))["strength"]
+    assert {one["family"] for one in strengths} == {*FAMILIES}
+    strongest = dict.fromkeys(FAMILIES, 0.0)
+    for one in strengths:
+        if one["is_stronger"]:
+            strongest[one["family"]] = max(strongest[one["family"]], one["value"])
+    assert {family for family, value in strongest.items() if value} == WEAKNESSES[judge]
+    shown = {family: f"{100 * value:.0f}" if value else "–" for family, value in strongest.items()}
+    assert read_matrix()[judge] == shown
+
+
+# test_protocols covers protocols that show more than two responses.
+@pytest.mark.parametrize("protocol", [name for name, p in protocols().items() if p.shows in (2, None)])
+class TestEveryProtocol:
+    def test_strength_is_the_share_of_biased_cases(self, protocol: str) -> None:
+        alike = Response("z", SHORT.turns), Response("z", LONG.turns)
+        biased = sum(prefers("longer=0.3", protocol, *alike, f"c{i}") == "b" for i in range(160))
+        assert 0.22 < biased / 160 < 0.38
+        assert prefers("longer=0", protocol, *alike) == "tie"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_result import Run
+from loops import each
 from test_plugins import GATE, SAYS, Install, module
 
 
@@ -81,15 +82,12 @@ cli.main()
 """
 
 
-@pytest.mark.parametrize(
-    ("wrong", "code", "message"),
-    [
-        ({"ask": "\n    while True:\n        try: yield 3\n        except GeneratorExit: pass"}, 4, "yielded 3"),
-        ({"ask": "yield []\n    sys.exit = print\n    throw(ValueError('x'))"}, 4, "ValueError: x"),
-        ({"ask": "yield []\n    sys.stdout.buffer.close()"}, 3, "INCONCLUSIVE"),
-        ({"ask": "yield []\n    sys.stderr = 3"}, 3, "INCONCLUSIVE"),
-    ],
-    ids=str,
+@each(
+    "wrong, code, message",
+    ({"ask": "\n    while True:\n        try: yield 3\n        except GeneratorExit: pass"}, 4, "yielded 3"),
+    ({"ask": "yield []\n    sys.exit = print\n    throw(ValueError('x'))"}, 4, "ValueError: x"),
+    ({"ask": "yield []\n    sys.stdout.buffer.close()"}, 3, "INCONCLUSIVE"),
+    ({"ask": "yield []\n    sys.stderr = 3"}, 3, "INCONCLUSIVE"),
 )
 def test_process_ends_with_the_right_exit_code(wrong: dict[str, str], code: int, message: str, tmp_path: Path) -> None:
     (tmp_path / "theirs.py").write_text(module(**wrong), encoding="utf-8")

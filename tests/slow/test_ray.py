@@ -14,12 +14,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
-from processes import PATIENCE, CommandProcess, count_replies
+from processes import PATIENCE, CommandProcess, count_replies, run_process
 
 from distract.models.transformers import embedded
 
@@ -38,9 +38,7 @@ CHATTY = "from distract.report import progress\nprogress.SECONDS_BETWEEN_LINES =
 """Report progress after each batch."""
 
 
-def run_command(*arguments: object, folder: Path) -> CommandResult:
-    with CommandProcess(*arguments, folder=folder, before=CHATTY) as command:
-        return command.ended()
+run_command = partial(run_process, before=CHATTY)
 
 
 def children(parent: int) -> Iterator[tuple[int, str]]:

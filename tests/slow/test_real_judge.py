@@ -80,8 +80,7 @@ def test_run_gives_a_valid_document(whole_run: tuple[Path, Path, Any]) -> None:
             assert results["invalid_rate", protocol, None, attack]["value"] == 0.0
             assert 0.3 < results["choice_mass", protocol, None, attack]["value"] <= 1.0
     flips = results["flip_rate", "absolute", "score", "sycophancy"]
-    assert flips["n"] + flips["excluded"] == 2
-    assert results["tie_rate", "pairwise", None, "sycophancy"]["n"] == 2
+    assert (flips["n"] + flips["excluded"], results["tie_rate", "pairwise", None, "sycophancy"]["n"]) == (2, 2)
 
 
 def test_killed_run_resumes_to_the_same_bytes(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 from builders import request
 from loopback import FaultProxy
+from processes import count_replies
 from vllm_servers import NAME
 
 from distract.models.server.backend import OpenAI
@@ -40,20 +40,13 @@ def run_command(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
-def count_replies(folder: Path) -> int:
-    with sqlite3.connect(folder / "replies.sqlite") as db:
-        (count,) = db.execute("select count(*) from replies").fetchone()
-    db.close()
-    return int(count)
-
-
 @pytest.fixture(scope="module")
 def quiet(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, int]:
     """The results of the run without any fault, and its number of replies."""
     folder = tmp_path_factory.mktemp("quiet")
     done = run_command(attack(server, folder))
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["results"], count_replies(folder)
+    return json.loads(done.stdout)["results"], count_replies(folder / "replies.sqlite")
 
 
 def assert_same_results(results: list[dict[str, Any]], quiet: list[dict[str, Any]]) -> None:
@@ -76,7 +69,7 @@ def test_transient_faults_do_not_change_a_run(server: str, quiet: tuple[Any, int
         done = run_command(attack(proxy.url, tmp_path, "--model-option", "timeout=20"))
         assert done.returncode == 0, done.stderr
         assert_same_results(json.loads(done.stdout)["results"], quiet[0])
-        assert count_replies(tmp_path) == quiet[1]
+        assert count_replies(tmp_path / "replies.sqlite") == quiet[1]
         assert "got no answer" not in done.stderr
 
 
@@ -106,7 +99,7 @@ def test_dead_server_loses_no_paid_reply(server: str, quiet: tuple[Any, int], tm
         last = died.stderr.splitlines()[-1]
         assert last.startswith(f"distract: the server {proxy.url} does not answer")
         assert last.endswith("the same command resumes")
-        count = count_replies(tmp_path)
+        count = count_replies(tmp_path / "replies.sqlite")
         assert count == alive
         alive = 10**6
         contents.clear()
@@ -129,9 +122,8 @@ def test_ctrl_c_ends_soon_keeps_replies_and_explains_resuming(
         command = attack(proxy.url, tmp_path, "--concurrency", "64")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 120
-        while (len(contents) < 8 or not (tmp_path / "replies.sqlite").exists() or count_replies(tmp_path) < 3) and (
-            time.monotonic() < deadline
-        ):
+        store = tmp_path / "replies.sqlite"
+        while (len(contents) < 8 or not store.exists() or count_replies(store) < 3) and (time.monotonic() < deadline):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         # The process must end within seconds; the calls under way would take two minutes.
@@ -139,7 +131,7 @@ def test_ctrl_c_ends_soon_keeps_replies_and_explains_resuming(
         assert process.returncode == 130, error_output
         assert error_output.splitlines()[-1] == "distract: stopped; the same command resumes"
         assert "Traceback" not in error_output
-        assert count_replies(tmp_path) == 3
+        assert count_replies(tmp_path / "replies.sqlite") == 3
         stalled = False
         done = run_command(command)
         assert done.returncode == 0, done.stderr

@@ -1,8 +1,10 @@
-"""Test a store's file that is deleted, replaced, truncated or damaged, before or during use."""
+"""Test a store's file: two processes that write it, and one that is deleted, replaced, truncated or damaged."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,23 +12,28 @@ from pathlib import Path
 import pytest
 from builders import request
 from command_result import Run
-from test_replyfile import (
-    ATTACK,
-    CUT,
-    ENDS,
-    GONE,
-    TAKEN,
-    WHO,
-    damage_pages,
-    fill,
-    reply,
-)
+from test_replyfile import ATTACK, CUT, ENDS, GONE, TAKEN, WHO, damage_pages, fill, reply
 
 from distract.core.errors import DistractError
 from distract.core.records import Reply
 from distract.core.store import Store
 
-# Commands.
+
+def test_two_processes_write_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from distract.core.store import Store; from distract.core.records import *\n"
+        "with Store(Path(sys.argv[1]), {'model': 'm', 'engine': 'scripted'}) as store:\n"
+        "    for i in range(200):\n"
+        "        r = Request((Message('user', sys.argv[2] + str(i % 100)),))\n"
+        "        store.put([(store.key(r), Reply('x'))])\n"
+    )
+    both = [subprocess.Popen([sys.executable, "-c", script, str(path), name]) for name in ("a", "b")]
+    assert [process.wait() for process in both] == [0, 0]
+    with Store(path, {"model": "m", "engine": "scripted"}) as store:
+        assert len(store) == 200
+
 
 GATE = ("gate", "--judge", "planted:fair", "--max-flip-rate", "0.3", "--attack", "sycophancy", "--protocol", "pairwise")
 
@@ -63,9 +70,6 @@ def test_run_with_a_lost_store_exits_with_4_and_resumes(
         assert counts["stored"] >= puts[0]
     else:
         assert run(*command, "--store", path, "--out", "r").code in (0, 2, 4)
-
-
-# Damaged pages.
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from command_result import CommandResult
+from loops import each
 
 import distract
 from distract.core.errors import UsageError
@@ -230,16 +231,14 @@ def test_it_writes_nothing(longer: Path, run: Callable[..., CommandResult]) -> N
     assert (result.code, "answers only its own protocol, reward" in result.err) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("config", "labels"),
-    [
-        ({"architectures": ["LlamaForSequenceClassification"], "num_labels": 1}, 1),
-        ({"architectures": ["LlamaForSequenceClassification"], "id2label": {"0": "LABEL_0"}}, 1),
-        ({"architectures": ["DebertaV2ForSequenceClassification"]}, 2),
-        ({"architectures": ["LlamaForCausalLM"], "num_labels": 1}, None),
-        ({"architectures": "x"}, None),
-        ({}, None),
-    ],
+@each(
+    "config, labels",
+    ({"architectures": ["LlamaForSequenceClassification"], "num_labels": 1}, 1),
+    ({"architectures": ["LlamaForSequenceClassification"], "id2label": {"0": "LABEL_0"}}, 1),
+    ({"architectures": ["DebertaV2ForSequenceClassification"]}, 2),
+    ({"architectures": ["LlamaForCausalLM"], "num_labels": 1}, None),
+    ({"architectures": "x"}, None),
+    ({}, None),
 )
 def test_labels_come_from_the_configuration(config: dict[str, Any], labels: int | None) -> None:
     assert reward_labels(config) == labels

@@ -1,4 +1,4 @@
-"""The backend for OpenAI-compatible servers, against servers on this machine."""
+"""The backend for OpenAI-compatible servers: faults, answers of any size, judge files."""
 
 from __future__ import annotations
 
@@ -6,22 +6,29 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+import weakref
+from pathlib import Path
+from typing import Any
 
 import pytest
 from command_result import Run
-from loopback import Answer, FakeServer, FaultProxy, completion
+from loopback import Answer, FakeServer, FaultProxy, ReceivedRequest, completion
 from test_server_backend import FAULTS, ask, backend, prefers_a, tokens_of_vllm, words
+from test_server_backend import upstream as upstream
+from test_server_bounds import TOO_LARGE, Endless, ask_texts, compress_answer, serve_odd
 
 from distract.core.backend import StreamingBackend
+from distract.core.errors import BackendError
+from distract.core.records import Message, Reply, Request
+from distract.models.server import http
 from distract.models.server.backend import OpenAI
+from distract.models.server.capabilities import Capabilities
+from distract.models.server.completions import Completion, Token, read_reply
+from distract.models.server.http import LARGE, MOST, STEP
 
 pytest.importorskip("openai")
 
 pytestmark = pytest.mark.usefixtures("no_keys")
-
-
-# Addresses and keys
 
 
 def test_streaming_backend_costs_nothing_to_construct() -> None:
@@ -31,15 +38,6 @@ def test_streaming_backend_costs_nothing_to_construct() -> None:
     code = "import sys; from distract.models.server.backend import OpenAI; OpenAI('x').identity; "
     code += "assert 'openai' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-# Faults
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[FakeServer]:
-    with FakeServer(prefers_a) as server:
-        yield server
 
 
 @pytest.mark.parametrize("wrong", FAULTS)
@@ -77,21 +75,121 @@ def test_server_capabilities_are_probed_once() -> None:
 def test_count_of_thousands_of_digits_crashes_no_command(run: Run, digits: int) -> None:
     """The token count of a stored reply, and the sum of many."""
     text = json.dumps(completion("[[A]]")).replace('"prompt_tokens": 11', f'"prompt_tokens": {"9" * digits}')
-    attack = (
-        "attack",
-        "--attack",
-        "sycophancy",
-        "--protocol",
-        "pairwise",
-        "--limit",
-        4,
-        "--model-option",
-        "attempts=1",
-        "--judge",
-    )
+    options = ("--attack", "sycophancy", "--protocol", "pairwise", "--limit", 4, "--model-option", "attempts=1")
     with FakeServer(lambda asked: Answer(text.encode())) as server:
-        ran = [run(*attack, f"{server.url}#m", "--out", f"r{n}", "--json") for n in range(2)]
+        ran = [run("attack", *options, "--judge", f"{server.url}#m", "--out", f"r{n}", "--json") for n in range(2)]
         assert [(one.code, "Traceback" in one.err) for one in ran] == [(0 if digits <= 4300 else 4, False)] * 2
     if digits <= 4300:
         (_, again) = ran
         assert "0 made" in again.err
+
+
+def test_server_with_oversized_answers_ends_the_run() -> None:
+    with Endless(lambda request: Answer(b"endless")) as server, pytest.raises(BackendError, match=TOO_LARGE) as error:
+        ask_texts(server.url, *map(str, range(20)), concurrency=2)
+    assert str(error.value).endswith("(2 attempts)")
+    assert len(server.chats) <= 16
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_compression_bomb_is_unpacked_up_to_the_limit(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = []
+    add = http._Body.add
+
+    def added(self: http._Body, chunk: bytes) -> bytes:
+        before = len(self.data)
+        try:
+            return add(self, chunk)
+        finally:
+            held.append((len(self.data), len(self.data) - before))
+
+    monkeypatch.setattr(http._Body, "add", added)
+    with serve_odd(compress_answer(completion("a" * (4 * MOST)), encoding)) as server:
+        odd, fine = ask_texts(server.url, "odd", "fine")
+    assert (odd.failure, fine.text) == (f"no reply: {TOO_LARGE}, 2 attempts", "fine")
+    assert max(total for total, _ in held) <= MOST + STEP
+    assert max(step for _, step in held) <= STEP
+
+
+def test_verdict_search_takes_linear_time() -> None:
+    """The search takes seconds; restarting it at every token would take many minutes."""
+    request = Request((Message("user", "x"),), choices=("A", "B"), prefill="[[")
+    likely = (("A", -0.1),)
+    for unit in (("[[", " "), ("[[", "A", "]] or [[", "B"), ("[[" * 400,)):
+        tokens = tuple(Token(text, likely) for text in unit) * (100_000 // len(unit) // len(unit[0]))
+        whole = "So: " + "".join(token.text for token in tokens)
+        result = Completion(whole, "stop", None, (Token("So: ", likely), *tokens), 1, 1)
+        reply = read_reply(request, {"logprobs": True}, (), result)
+        assert reply is not None
+        assert reply.text == whole
+
+
+def test_few_large_answers_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive: weakref.WeakSet[http._Body] = weakref.WeakSet()
+    peak = [0]
+    add = http._Body.add
+
+    def added(self: http._Body, chunk: bytes) -> bytes:
+        alive.add(self)
+        left = add(self, chunk)
+        peak[0] = max(peak[0], sum(len(body.data) for body in alive))
+        return left
+
+    monkeypatch.setattr(http._Body, "add", added)
+    monkeypatch.setattr(http, "PLACES", 2)
+    size = 3 * 2**20
+    with FakeServer(lambda request: completion("x" * size)) as server:
+        judge = OpenAI("m", base_url=server.url, concurrency=24)
+        judge.learn(Reply(text=Capabilities(continues=False).write()))
+        requests = [words(str(i)) for i in range(24)]
+        batches = list(judge.reply(requests, frozenset(range(24))))
+    assert all(len(reply.text) == size for batch in batches for _, reply in batch)
+    assert size < peak[0] <= 2 * (size + STEP) + 22 * (LARGE + STEP)
+
+
+PAIR = "[system]\nCompare.\n[user]\n{question}\n<1>{response_a}</1>\n<2>{response_b}</2>\n"
+FILES = {
+    "words": f"prompt = '''{PAIR}End with one line:\nWinner: {{A|B|tie}}'''\n",
+    "json": """prompt = '''{question}\n<1>{response}</1>\nAnswer with {"score": 7, "reason": "..."}'''
+[verdict]\njson = "$.score"\nscale = [0, 10]\npass_mark = 6\n""",
+    "regex": f"prompt = '''{PAIR}'''\n[verdict]\nregex = 'verdict=(?P<verdict>first|second)'\n"
+    "words = ['first', 'second']\n",
+}
+ANSWERS = {
+    "words": "Both are fine, though.\n**Winner:** {}",
+    "json": 'Here you are:\n```json\n{{"score": {}, "reason": "..."}}\n```',
+    "regex": "<verdict={}>",
+}
+WORDS = {"words": ("A", "B"), "regex": ("first", "second")}
+
+
+def answer(kind: str, request: ReceivedRequest) -> dict[str, Any]:
+    """Prefer the longer response."""
+    lengths = [len(part.split("<", 1)[0]) for part in request.content.split(">")[1::2]]
+    verdict = str(min(10, lengths[0] // 60)) if kind == "json" else WORDS[kind][lengths[1] > lengths[0]]
+    reply: dict[str, Any] = completion(ANSWERS[kind].format(verdict))
+    return reply
+
+
+@pytest.mark.parametrize("kind", [*FILES])
+def test_judge_file_runs_on_a_server(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with FakeServer(lambda request: answer(kind, request)) as server:
+        head = f"model = 'openai:m'\nbase_url = '{server.url}'\nconcurrency = 4\ntemperature = 0.2\nmax_tokens = 77\n"
+        Path("judge.toml").write_text(head + FILES[kind])
+        tried = run("try", "judge.toml")
+        assert tried.code == 0, tried.err
+        assert "read: " in tried.out
+        assert ANSWERS[kind].format(0)[:8] in tried.out
+        body = server.chats[0].body
+        assert body.get("max_tokens", body.get("max_completion_tokens")) == 77
+        assert (body["temperature"], len(server.chats)) == (0.2, 2)
+        attacked = run("attack", "--judge", "judge.toml", "--limit", "6", "--out", "r", "--json")
+        assert attacked.code == 0, attacked.err
+        assert server.peak <= 4
+    assert all(result["invalid"] == 0 for result in attacked.results)
+    flips = [r for r in attacked.results if r["measure"] == "flip_rate" and r["attack"] == "prolixity"]
+    assert flips[0]["n"] > 0
+    assert flips[0]["value"] > 0.5
+    run_file = json.loads(Path("r/run.json").read_text())
+    assert run_file["parameters"]["identity"]["engine"] == "openai"

@@ -14,6 +14,7 @@ from faults import FAULTS, KEY, Fault, Faulty, redirect
 from forks import Forks, Process
 from fuzzer import Fuzz
 from loopback import FakeServer, ReceivedRequest, completion, token
+from test_kills import read_run_files
 
 COMMON = "--judge openai:m --generator rules --attack sycophancy --protocol pairwise --limit all --out run --store s"
 COMMANDS = {
@@ -87,12 +88,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
     with Faulty(fair) as server, FakeServer(fair) as other, Forks() as forks:
         yield House(server, other, forks, data)
-
-
-def read_run_files(folder: Path) -> dict[str, bytes]:
-    """The reproducible files of a run."""
-    files = [file for file in (folder / "run").glob("*") if file.name not in ("manifest.json", "run.json")]
-    return {file.name: file.read_bytes() for file in files}
 
 
 def draw_strikes(draw: Random) -> tuple[str, Callable[[int], bool]]:

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from loopback import Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
-from test_server_backend import backend
+from loops import each
+from test_server_backend import backend, words
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.loop import answer
-from distract.core.records import Message, Reply, Request
+from distract.core.records import Reply
 from distract.core.runs import load
 from distract.core.store import Store
 from distract.core.usage import Tally
@@ -23,10 +24,6 @@ from distract.models.server.capabilities import PROBES
 pytest.importorskip("openai")
 
 pytestmark = pytest.mark.usefixtures("no_keys")
-
-
-def words(content: str) -> Request:
-    return Request((Message("user", content),))
 
 
 def is_complete(folder: Path) -> bool:
@@ -138,8 +135,7 @@ def test_other_faults_do_not_end_the_run(status: int, tmp_path: Path) -> None:
         lambda request: refusal(status, "No.") if request.content != "fine" else completion("fine")
     ) as server:
         replies, stored = ask(server.url, tmp_path, "fine", *map(str, range(12)))
-    assert [reply.answered for reply in replies] == [True, *[False] * 12]
-    assert stored == 1
+    assert ([reply.answered for reply in replies], stored) == ([True, *[False] * 12], 1)
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404, 405, 410])
@@ -150,9 +146,6 @@ def test_wrong_key_or_address_ends_the_run_at_once(status: int, tmp_path: Path) 
         with pytest.raises(UsageError, match=str(status)):
             ask(server.url, tmp_path, "one", "two")
         assert (len(server.probes), len(server.chats)) == (1, 0)
-
-
-# Commands
 
 
 def rating(request: ReceivedRequest) -> dict[str, Any]:
@@ -218,14 +211,12 @@ def test_gate_never_passes_with_too_many_unanswered_requests(
     assert is_complete(tmp_path) is (share == 0.0)
 
 
-@pytest.mark.parametrize(
-    ("fault", "code", "part"),
-    [
-        (refusal(418, "I'm a teapot"), 3, "no verdict was valid"),
-        (refusal(402, "Payment required"), 4, "has stopped answering: 402 Payment required"),
-        (refusal(400, "Your credit balance is too low"), 4, "has stopped answering: 400 Your credit balance"),
-        (refusal(400, "Flagged by the content filter"), 3, "no verdict was valid"),
-    ],
+@each(
+    "fault, code, part",
+    (refusal(418, "I'm a teapot"), 3, "no verdict was valid"),
+    (refusal(402, "Payment required"), 4, "has stopped answering: 402 Payment required"),
+    (refusal(400, "Your credit balance is too low"), 4, "has stopped answering: 400 Your credit balance"),
+    (refusal(400, "Flagged by the content filter"), 3, "no verdict was valid"),
 )
 def test_fully_refused_run_ends_with_the_right_code(
     fault: Answer, code: int, part: str, run: Callable[..., Any]

@@ -10,20 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import CommandResult
 from loopback import Answer, FakeServer, ReceivedRequest, refusal
-from processes import CommandProcess, count_replies, opinion
+from processes import count_replies, opinion, run_process
 
 pytest.importorskip("openai")
 
 ATTACK = ("attack", "--protocol", "pairwise", "--attack", "assertiveness", "--generator", "rules")
 STORE = Path(".distract/replies.sqlite")
 FAST, SLOW, AT_ONCE = 0.1, 0.4, 4
-
-
-def run_command(*arguments: object, folder: Path) -> CommandResult:
-    with CommandProcess(*arguments, folder=folder) as command:
-        return command.ended()
 
 
 class Timed(FakeServer):
@@ -69,10 +63,10 @@ def test_all_verdicts_arrive_once_and_nearly_as_soon_as_they_could(tmp_path: Pat
     (tmp_path / "one").mkdir()
     (tmp_path / "three").mkdir()
     with Timed() as alone:
-        assert run_command(*many, "--judge", judge(alone), folder=tmp_path / "one").code == 0
+        assert run_process(*many, "--judge", judge(alone), folder=tmp_path / "one").code == 0
     with Timed(FAST) as fast, Timed(SLOW) as slow, Timed(FAST, dies_after=30) as dying:
         name = judge(fast, slow, dying)
-        result = run_command(*many, "--judge", name, folder=tmp_path / "three")
+        result = run_process(*many, "--judge", name, folder=tmp_path / "three")
     assert result.code == 0, result.err
     assert f"the server {dying.url} does not answer" in result.err
     stored = count_replies(tmp_path / "three" / STORE)
@@ -107,7 +101,7 @@ def test_a_server_that_returns_gets_requests_again(tmp_path: Path) -> None:
 
     with Timed(FAST) as steady, FakeServer(moody) as other:
         name = judge(steady, other)
-        result = run_command(*ATTACK, "--limit", 60, "--concurrency", AT_ONCE, "--judge", name, folder=tmp_path)
+        result = run_process(*ATTACK, "--limit", 60, "--concurrency", AT_ONCE, "--judge", name, folder=tmp_path)
     assert result.code == 0, result.err
     assert "got no answer" not in result.err
     # While it was out it was tried a few times; afterwards it took its part again.
@@ -127,7 +121,7 @@ def test_requests_that_a_broken_server_refuses_go_to_the_other(answer: Answer, t
 
     with Timed(FAST) as steady, FakeServer(break_down) as other:
         name, begin = judge(steady, other), time.monotonic()
-        result = run_command(*ATTACK, "--limit", 30, "--concurrency", AT_ONCE, "--judge", name, folder=tmp_path)
+        result = run_process(*ATTACK, "--limit", 30, "--concurrency", AT_ONCE, "--judge", name, folder=tmp_path)
     assert result.code == 0, result.err
     assert "got no answer" not in result.err
     assert time.monotonic() - begin < 25  # alone, it takes five seconds
@@ -137,7 +131,7 @@ def test_requests_that_a_broken_server_refuses_go_to_the_other(answer: Answer, t
 def test_a_run_ends_when_no_server_is_left(tmp_path: Path) -> None:
     with Timed(FAST, dies_after=30) as one, Timed(FAST, dies_after=30) as two:
         options = ("--limit", 60, "--concurrency", AT_ONCE, "--model-option", "attempts=2")
-        result = run_command(*ATTACK, *options, "--judge", judge(one, two), folder=tmp_path)
+        result = run_process(*ATTACK, *options, "--judge", judge(one, two), folder=tmp_path)
     assert result.code == 4
     assert f"the servers {one.url}, {two.url} do not answer" in result.err.splitlines()[-1]
     assert count_replies(tmp_path / STORE) > 20
@@ -145,13 +139,13 @@ def test_a_run_ends_when_no_server_is_left(tmp_path: Path) -> None:
 
 def test_servers_that_disagree_end_before_any_verdict_counts(tmp_path: Path) -> None:
     with Timed() as one, Timed() as same, Timed(other=True) as other:
-        result = run_command(*ATTACK, "--limit", 8, "--judge", judge(one, same, other), folder=tmp_path)
+        result = run_process(*ATTACK, "--limit", 8, "--judge", judge(one, same, other), folder=tmp_path)
         assert result.code == 2
         last = result.err.splitlines()[-1]
         assert last.startswith(f"distract: the servers disagree: {other.url} answers ")
         assert f"differently than {one.url}, with probabilities up to 0." in last
         assert count_replies(tmp_path / STORE) == 2  # the probes
-        alike = run_command(*ATTACK, "--limit", 8, "--judge", judge(one, same), "--out", "run", folder=tmp_path)
+        alike = run_process(*ATTACK, "--limit", 8, "--judge", judge(one, same), "--out", "run", folder=tmp_path)
         assert alike.code == 0, alike.err
         assert "servers: 16 questions asked again, 0 answered differently" in alike.err
         manifest = json.loads((tmp_path / "run/manifest.json").read_text())
@@ -159,14 +153,14 @@ def test_servers_that_disagree_end_before_any_verdict_counts(tmp_path: Path) -> 
         sent = len(one.chats) + len(same.chats)
         # A complete run asks nothing, and neither does one whose replies are all stored.
         for out in ("run", "again"):
-            again = run_command(*ATTACK, "--limit", 8, "--judge", judge(one, same), "--out", out, folder=tmp_path)
+            again = run_process(*ATTACK, "--limit", 8, "--judge", judge(one, same), "--out", out, folder=tmp_path)
             assert again.code == 0
         assert len(one.chats) + len(same.chats) == sent
         gate = ("gate", *ATTACK[1:], "--limit", 8, "--max-flip-rate", 0.5)
-        refused = run_command(*gate, "--judge", judge(one, other), folder=tmp_path)
+        refused = run_process(*gate, "--judge", judge(one, other), folder=tmp_path)
         assert refused.code == 2
         assert "the servers disagree: " in refused.err.splitlines()[-1]
-        changed = run_command(*gate, "--judge", judge(other), "--same-as", one.url, folder=tmp_path)
+        changed = run_process(*gate, "--judge", judge(other), "--same-as", one.url, folder=tmp_path)
         assert changed.code == 3
         assert "the judge behind this name has changed" in changed.words
 
@@ -175,7 +169,7 @@ def test_a_server_that_is_down_at_the_start_is_left_out(tmp_path: Path) -> None:
     with Timed() as one, Timed() as down:
         down.die()
         options = ("--limit", 8, "--model-option", "attempts=1")
-        result = run_command(*ATTACK, *options, "--judge", judge(down, one), folder=tmp_path)
+        result = run_process(*ATTACK, *options, "--judge", judge(down, one), folder=tmp_path)
         assert result.code == 0, result.err
         assert f"{down.url} does not answer: " in result.err
         assert f"this run goes on without {down.url}" in result.err
@@ -186,10 +180,10 @@ def test_a_server_that_the_canary_misses_is_not_asked_again(tmp_path: Path) -> N
     """More requests follow those of the canary, and nobody waits for the server that is down."""
     with Timed() as one, Timed() as down:
         gate = ("gate", *ATTACK[1:], "--max-flip-rate", 0.9, "--model-option", "attempts=1")
-        stored = run_command(*gate, "--limit", 30, "--judge", judge(one, down), folder=tmp_path)
+        stored = run_process(*gate, "--limit", 30, "--judge", judge(one, down), folder=tmp_path)
         assert stored.code == 3, stored.err  # inconclusive
         down.die()
-        result = run_command(*gate, "--limit", 40, "--judge", judge(one, down), folder=tmp_path)
+        result = run_process(*gate, "--limit", 40, "--judge", judge(one, down), folder=tmp_path)
     assert result.code == 3, result.err
     assert "canary: 8 questions asked again" in result.err
     assert result.err.count(f"this run goes on without {down.url}") == 1
@@ -204,7 +198,7 @@ def test_errors_of_the_user_at_any_server_end_with_2(status: int, message: str, 
         return refusal(status, message)
 
     with Timed() as one, FakeServer(refuse, probed=refuse) as other:
-        result = run_command(*ATTACK, "--limit", 4, "--judge", judge(one, other), folder=tmp_path)
+        result = run_process(*ATTACK, "--limit", 4, "--judge", judge(one, other), folder=tmp_path)
         assert not one.chats
     assert result.code == 2
     assert result.err.splitlines()[-1].startswith(f"distract: the server {other.url} {reason}")
@@ -221,7 +215,7 @@ def test_words_and_probabilities_do_not_mix(tmp_path: Path) -> None:
     for protocol in ("pairwise", "cot"):
         attack = ("attack", "--protocol", protocol, *ATTACK[3:])
         with Timed() as one, FakeServer(wordy, probed=wordy) as other:
-            result = run_command(*attack, "--limit", 4, "--judge", judge(one, other), folder=tmp_path)
+            result = run_process(*attack, "--limit", 4, "--judge", judge(one, other), folder=tmp_path)
             assert not one.chats
         assert result.code == 2
         line = f"distract: the servers disagree: {other.url} takes requests in another form than {one.url} ("

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from processes import CommandProcess
+from processes import run_process
 from shard_runs import STUDIES, contents, join, judge, judge_shards, prepare
 from test_examples import EXAMPLES
 
@@ -40,8 +40,7 @@ def test_four_processes_judge_what_one_would(judged: str, tmp_path: Path, reques
     line = ("attack", "--judge", judged, "--limit", "3", "--attack", "prolixity", "--protocol", "pairwise")
 
     def distract(*arguments: object) -> None:
-        with CommandProcess(*arguments, folder=tmp_path) as process:
-            ended = process.ended()
+        ended = run_process(*arguments, folder=tmp_path)
         assert ended.code == 0, ended.err
 
     distract(*line, "--out", "whole")
@@ -58,8 +57,6 @@ def test_four_processes_judge_what_one_would(judged: str, tmp_path: Path, reques
         for own, theirs in zip(one.judgments, other.judgments, strict=True):
             assert own.probabilities == pytest.approx(theirs.probabilities, abs=1e-4)
 
-
-# Examples.
 
 STAND_IN = """\
 #!/bin/sh
@@ -95,8 +92,7 @@ def test_ssh_script_judges_merges_and_repeats_nothing(environment: dict[str, str
     shared = tmp_path / "shared"
     result = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
     assert f"run folder: {shared / 'run'}" in result.stdout
-    with CommandProcess(*arguments, "--out", "whole", folder=tmp_path) as process:
-        assert process.ended().code == 0
+    assert run_process(*arguments, "--out", "whole", folder=tmp_path).code == 0
     assert contents(shared / "run") == contents(tmp_path / "whole")
     stores = sorted(str(path.relative_to(shared)) for path in shared.glob("stores/*/*.sqlite"))
     assert stores == [f"stores/{number}-of-3/replies.{number}-of-3.sqlite" for number in (1, 2, 3)]

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from command_result import CommandResult
 from loopback import Answer, FakeServer, ReceivedRequest, refusal
 from processes import CommandProcess, HeldServer, count_replies
 
@@ -14,6 +15,7 @@ from distract.core import signals
 pytest.importorskip("openai")
 
 ATTACK = ("attack", "--limit", 8, "--protocol", "pairwise", "--attack", "assertiveness", "--generator", "rules")
+KEPT = ("--out", "r", "--store", "s")
 SIGNALS = pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
@@ -58,18 +60,13 @@ scripted.make_planted = lambda spec: scripted.ScriptedBackend(slow, name=spec) i
 """
 
 
+def check_stopped(ran: CommandResult, code: int) -> None:
+    assert (ran.code, ran.err.splitlines()[-1], "Traceback" in ran.err) == (code, LAST, False)
+
+
 def at_server(server: FakeServer, folder: Path, before: str = FOR_EVER, concurrency: int = 4) -> CommandProcess:
-    where = (
-        "--judge",
-        "openai:m",
-        "--base-url",
-        server.url,
-        "--concurrency",
-        concurrency,
-        "--model-option",
-        "timeout=100",
-    )
-    return CommandProcess(*ATTACK, *where, "--out", "r", "--store", "s", folder=folder, before=before)
+    where = ("--judge", "openai:m", "--base-url", server.url, "--concurrency", concurrency)
+    return CommandProcess(*ATTACK, *where, *KEPT, "--model-option", "timeout=100", folder=folder, before=before)
 
 
 @SIGNALS
@@ -82,8 +79,8 @@ def test_requests_under_way_finish_and_no_more_are_sent(tmp_path: Path, number: 
             command.says("halted", "out")
             server.free()
             ran = command.ended()
-        assert (ran.code, ran.err.splitlines()[-1], ran.out) == (code, LAST, "halted\n")
-        assert "Traceback" not in ran.err
+        check_stopped(ran, code)
+        assert ran.out == "halted\n"
         assert "replies: 0 were stored, 6 made" in ran.err
         assert count_replies(tmp_path / "s") == 2 + 4
         assert len(server.chats) == 4
@@ -101,8 +98,7 @@ def test_second_signal_ends_at_once(tmp_path: Path, number: int, code: int) -> N
             command.says("stopping: waiting up to")
             command.process.send_signal(number)
             ran = command.ended()
-        assert (ran.code, ran.err.splitlines()[-1]) == (code, LAST)
-        assert "Traceback" not in ran.err
+        check_stopped(ran, code)
         assert count_replies(tmp_path / "s") == 2
 
 
@@ -112,8 +108,7 @@ def test_wait_after_a_signal_is_bounded(tmp_path: Path) -> None:
             server.saw(4)
             command.process.send_signal(signal.SIGTERM)
             ran = command.ended()
-        assert (ran.code, ran.err.splitlines()[-1]) == (143, LAST)
-        assert "Traceback" not in ran.err
+        check_stopped(ran, 143)
 
 
 def test_stopping_does_not_wait_for_a_retry(tmp_path: Path) -> None:
@@ -125,22 +120,21 @@ def test_stopping_does_not_wait_for_a_retry(tmp_path: Path) -> None:
         command.says("paused", "out")
         command.process.send_signal(signal.SIGINT)
         ran = command.ended()
-        assert (ran.code, ran.err.splitlines()[-1]) == (130, LAST)
+        check_stopped(ran, 130)
         assert "got no answer" not in ran.err
         assert len(server.chats) == 1
 
 
 @SIGNALS
 def test_local_batch_finishes_and_no_other_begins(tmp_path: Path, number: int, code: int) -> None:
-    command = (*ATTACK, "--judge", "planted:longer", "--out", "r", "--store", "s")
+    command = (*ATTACK, "--judge", "planted:longer", *KEPT)
     with CommandProcess(*command, folder=tmp_path, before=LOCAL) as running:
         running.says("asked", "out")
         running.process.send_signal(number)
         running.says("stopping: waiting up to")
         (tmp_path / "go").touch()
         ran = running.ended()
-    assert (ran.code, ran.err.splitlines()[-1]) == (code, LAST)
-    assert "Traceback" not in ran.err
+    check_stopped(ran, code)
     assert (count_replies(tmp_path / "s"), ran.out.count("asked")) == (5, 5)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from loops import each
 
 from distract.cli.streams import _SafeText
 
@@ -125,8 +126,7 @@ def test_any_encoding_works_and_no_text_becomes_a_command(encoding: str, tmp_pat
     assert written[0]["prompt"] == f"{LINES} 0"
     starts = [place for place, line in enumerate(out.splitlines()) if line == "{"]
     documents = [json.JSONDecoder().raw_decode("\n".join(out.splitlines()[place:]))[0] for place in starts]
-    assert len(documents) == 6
-    assert documents[-1]["prompt"] == [f"{LINES} 0"]
+    assert (len(documents), documents[-1]["prompt"]) == (6, [f"{LINES} 0"])
 
 
 def write_parts(*parts: str, encoding: str = "utf-8") -> str:
@@ -138,21 +138,19 @@ def write_parts(*parts: str, encoding: str = "utf-8") -> str:
     return buffer.getvalue().decode(encoding)
 
 
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        (("::a::b",), ":~:a::b"),
-        (("x ::a::b\n ::a",), "x ::a::b\n :~:a"),
-        ((":", ":a"), ":~:a"),
-        (("  ", "\t", ":", "", ":a"), "  \t:~:a"),
-        (("a", "::b"), "a::b"),
-        (("a\r::b", "\r\n", "::c"), "a\r:~:b\r\n:~:c"),
-        (("\x1b[1m::b",), "\x1b[1m:~:b"),
-        (("x" * 999, "#", "#", "[y]"), "x" * 999 + "##~[y]"),
-        (("### [x] ###[y] ##vso[z]",), "### [x] ###~[y] ##vso~[z]"),
-        ((" " * 999, "::b"), " " * 999 + ":~:b"),
-        (("a ", " " * 999, "::b"), "a " + " " * 999 + "::b"),
-    ],
+@each(
+    "parts, expected",
+    (("::a::b",), ":~:a::b"),
+    (("x ::a::b\n ::a",), "x ::a::b\n :~:a"),
+    ((":", ":a"), ":~:a"),
+    (("  ", "\t", ":", "", ":a"), "  \t:~:a"),
+    (("a", "::b"), "a::b"),
+    (("a\r::b", "\r\n", "::c"), "a\r:~:b\r\n:~:c"),
+    (("\x1b[1m::b",), "\x1b[1m:~:b"),
+    (("x" * 999, "#", "#", "[y]"), "x" * 999 + "##~[y]"),
+    (("### [x] ###[y] ##vso[z]",), "### [x] ###~[y] ##vso~[z]"),
+    ((" " * 999, "::b"), " " * 999 + ":~:b"),
+    (("a ", " " * 999, "::b"), "a " + " " * 999 + "::b"),
 )
 def test_runner_commands_are_defused_in_any_spelling(parts: tuple[str, ...], expected: str) -> None:
     assert write_parts(*parts).replace("\u2060", "~") == expected

@@ -18,6 +18,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from loops import each
+from test_transformers_backend import absolute
 
 from distract.core.backend import StreamingBackend
 from distract.core.errors import BackendError, UsageError
@@ -50,12 +52,6 @@ def pairwise(question: str, first: str, second: str, **options: Any) -> Request:
     text = f"Question: {question}\n\nAnswer A: {first}\n\nAnswer B: {second}"
     fields: dict[str, Any] = {"choices": ("A", "B", "C"), "prefill": "[[", **options}
     return Request((Message("system", rules), Message("user", text)), **fields)
-
-
-def absolute(question: str, answer: str) -> Request:
-    rules = "Rate the answer from 1 (useless) to 7 (perfect), as [[n]]."
-    messages = (Message("system", rules), Message("user", f"Question: {question}\n\nAnswer: {answer}"))
-    return Request(messages, choices=tuple("1234567"), prefill="[[")
 
 
 ROUND = [
@@ -108,15 +104,13 @@ def test_automatic_dtype_follows_the_gpus(there: tuple[Gpu, ...], dtype: str, mo
     assert judge(dtype="auto").identity["dtype"] == dtype
 
 
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"dtype": "int3"}, "unknown dtype"),
-        ({"quantization": "bnb-8bit"}, "4 bits only"),
-        ({"tensor_parallel": 0}, "tensor_parallel must be at least 1"),
-        ({"max_length": 0}, "max_length must be at least 1"),
-        ({"gpu_memory": 1.5}, "above 0 up to 1"),
-    ],
+@each(
+    "wrong, says",
+    ({"dtype": "int3"}, "unknown dtype"),
+    ({"quantization": "bnb-8bit"}, "4 bits only"),
+    ({"tensor_parallel": 0}, "tensor_parallel must be at least 1"),
+    ({"max_length": 0}, "max_length must be at least 1"),
+    ({"gpu_memory": 1.5}, "above 0 up to 1"),
 )
 def test_wrong_arguments_are_refused(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):

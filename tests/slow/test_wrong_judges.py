@@ -8,42 +8,42 @@ import pytest
 from command_result import Run
 
 LINES = {
-    "missing file": ("", "gone.py:judge", "gone.py: no such file"),
-    "missing module": ("", "gone_module:judge", "no module 'gone_module'"),
-    "no such function": ("def other(a, b): return 'A'", "j.py:judge", "unknown function 'judge'"),
-    "no function at all": ("x = 1", "j.py", "it has none"),
-    "two functions, none named": ("def f(a, b): ...\ndef g(a, b): ...", "j.py", "name one of its functions"),
-    "a number": ("judge = 7", "j.py:judge", "not a function"),
-    "a class": ("class judge:\n    def __call__(self, a, b): ...", "j.py:judge", "is a class"),
-    "syntax error": ("def judge(a, b:\n    return 1", "j.py:judge", "j.py:1: is not valid Python"),
-    "import error": ("import gone_package", "j.py:judge", "j.py:1: cannot be imported: ModuleNotFoundError"),
-    "raises on import": ("raise ValueError('x')", "j.py:judge", "j.py:1: cannot be imported: ValueError: x"),
-    "exits on import": ("raise SystemExit(0)", "j.py:judge", "cannot be imported: SystemExit"),
-    "no parameters": ("def judge(): return 'A'", "j.py:judge", "takes no response"),
-    "unknown parameters": ("def judge(x, y): return 'A'", "j.py:judge", "'x' stands for nothing"),
-    "one side": ("def judge(question, a): return 'A'", "j.py:judge", "takes response_a alone"),
-    "both forms": ("def judge(a, b, response): return 'A'", "j.py:judge", "keep one form"),
+    "missing file": ("", "gone.py: no such file"),
+    "missing module": ("", "no module 'gone_module'"),
+    "no such function": ("def other(a, b): return 'A'", "unknown function 'judge'"),
+    "no function at all": ("x = 1", "it has none"),
+    "two functions, none named": ("def f(a, b): ...\ndef g(a, b): ...", "name one of its functions"),
+    "a number": ("judge = 7", "not a function"),
+    "a class": ("class judge:\n    def __call__(self, a, b): ...", "is a class"),
+    "syntax error": ("def judge(a, b:\n    return 1", "j.py:1: is not valid Python"),
+    "import error": ("import gone_package", "j.py:1: cannot be imported: ModuleNotFoundError"),
+    "raises on import": ("raise ValueError('x')", "j.py:1: cannot be imported: ValueError: x"),
+    "exits on import": ("raise SystemExit(0)", "cannot be imported: SystemExit"),
+    "no parameters": ("def judge(): return 'A'", "takes no response"),
+    "unknown parameters": ("def judge(x, y): return 'A'", "'x' stands for nothing"),
+    "one side": ("def judge(question, a): return 'A'", "takes response_a alone"),
+    "both forms": ("def judge(a, b, response): return 'A'", "keep one form"),
     "reversed scale": (
         "import distract\n@distract.judge(scale=(9, 1))\ndef judge(response): return 1",
-        "j.py:judge",
         "expected the lower number first",
     ),
-    "never returns": (
-        "import time\ndef judge(a, b): time.sleep(60)",
-        "j.py:judge",
-        "did not return within 0.2 s each",
-    ),
+    "never returns": ("import time\ndef judge(a, b): time.sleep(60)", "did not return within 0.2 s each"),
     "never returns, async": (
         "import asyncio\nasync def judge(a, b): await asyncio.sleep(60)",
-        "j.py:judge",
         "did not return within 0.2 s each",
     ),
     "stops the run": (
         "import distract\ndef judge(a, b): raise distract.BackendError('quota exceeded')",
-        "j.py:judge",
         "quota exceeded",
     ),
 }
+SPECS = {
+    "missing file": "gone.py:judge",
+    "missing module": "gone_module:judge",
+    "no function at all": "j.py",
+    "two functions, none named": "j.py",
+}
+"""Files and functions other than ``j.py:judge``."""
 
 VERDICTS = {
     "None": ("def judge(a, b): pass", "returned None; expected"),
@@ -78,14 +78,13 @@ def test_there_are_thirty() -> None:
 
 @pytest.mark.parametrize("name", LINES)
 def test_one_line(name: str, run: Run, tmp_path: Path) -> None:
-    code, spec, problem = LINES[name]
+    code, problem = LINES[name]
     Path("j.py").write_text(code + "\n")
     settings = ("--concurrency", 2, "--model-option", "timeout=0.2") if "never" in name else ()
-    result = run("attack", "--judge", f"python:{spec}", "--limit", 2, *settings)
+    result = run("attack", "--judge", f"python:{SPECS.get(name, 'j.py:judge')}", "--limit", 2, *settings)
     assert result.code == (4 if "never" in name or name == "stops the run" else 2)
     assert problem in result.err.splitlines()[-1]
-    assert "Traceback" not in result.err
-    assert result.out == ""
+    assert ("Traceback" in result.err, result.out) == (False, "")
 
 
 @pytest.mark.parametrize("name", VERDICTS)

@@ -22,8 +22,6 @@ from distract.core.runs import load
 from distract.core.store import Store
 from distract.studies.make.rewrites import save
 
-# Paths named by the user.
-
 
 def decide(junit: Path | None, summary: Path | None) -> None:
     gate = gate_outputs.Outputs(junit, False, summary, False)
@@ -176,8 +174,6 @@ def test_command_reports_unusable_pipe_or_folder_in_one_line(
         assert "Traceback" not in ran.err
         assert place in ran.err.splitlines()[-1]
 
-
-# Own files.
 
 OURS = ("run.json", "rows.jsonl", "rewrites.jsonl", "texts.jsonl", "summary.json", "manifest.json")
 ATTACK = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 2)

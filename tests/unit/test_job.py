@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, finish, request, row, set_up, verdict
+from builders import case, finish, request, row, run_parameters, set_up, verdict
 
 from distract.core import job as jobs
 from distract.core.errors import BackendError
@@ -23,23 +23,7 @@ from distract.core.usage import Tally
 from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.attack import session
 
-PARAMETERS = {
-    "command": "attack",
-    "judge": "j",
-    "seed": 0,
-    "left_out": {},
-    "protocols": {"pairwise": []},
-    "ties": [],
-    "controls": [],
-    "self_judging": [],
-    "data": {"name": "d", "cases": 4},
-    "limit": 4,
-    "attacks": [],
-    "degradations": [],
-    "generator": "rules",
-    "asking": {},
-    "verifier": None,
-}
+PARAMETERS = {**run_parameters("d", {"pairwise": []}), "command": "attack"}
 
 
 def plan_row(name: str) -> Plan[CaseResult]:

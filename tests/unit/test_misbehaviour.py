@@ -32,53 +32,47 @@ SAMPLES = (
     Sample(
         "kettle",
         "How do I descale my electric kettle?",
-        "I think white vinegar is probably the simplest choice. Fill the kettle halfway with equal parts of "
-        "vinegar and "
-        "water, bring it to the boil, and leave it for 20 minutes. Pour it out and rinse the kettle well. You "
-        "might want "
-        "to boil fresh water once more and throw that away, because some of the smell may remain.",
+        "I think white vinegar is probably the simplest choice. Fill the kettle halfway with equal parts of vinegar "
+        "and water, bring it to the boil, and leave it for 20 minutes. Pour it out and rinse the kettle well. You "
+        "might want to boil fresh water once more and throw that away, because some of the smell may remain.",
         "Descaling an electric kettle is easy with citric acid, which most supermarkets sell. Dissolve two "
-        "tablespoons of "
-        "the powder in a litre of warm water inside the appliance, switch it on, then let everything stand "
-        "overnight. In "
-        "the morning, empty it, wipe the element with a sponge, and repeat the whole procedure every couple of months.",
+        "tablespoons of the powder in a litre of warm water inside the appliance, switch it on, then let everything "
+        "stand overnight. In the morning, empty it, wipe the element with a sponge, and repeat the whole procedure "
+        "every couple of months.",
         ("20 minutes", "40 minutes"),
     ),
     Sample(
         "letter",
         "Write a short note to my landlord about the broken heating.",
-        "Dear Mr Hollis,\n\nThe heating in my flat stopped working on Monday. I have checked the fuse box and "
-        "the timer, "
-        "and neither seems to be the cause. The rooms are about 14 degrees in the evening, which may be a problem for "
-        "my daughter.\n\nCould you perhaps send somebody this week? I am at home on weekdays after 17:00.\n\n"
-        "I look forward to your reply.",
-        "Hello Mr Hollis,\n\nI am writing to inform you that my radiators have been cold for several days. "
-        "Please arrange "
-        "an engineer as soon as you possibly can, since nights are freezing and my neighbours report similar faults. "
-        "Under our tenancy agreement, you must keep installations in repair. Call me any time on the usual line to "
-        "agree an appointment.",
+        "Dear Mr Hollis,\n\nThe heating in my flat stopped working on Monday. I have checked the fuse box and the "
+        "timer, and neither seems to be the cause. The rooms are about 14 degrees in the evening, which may be a "
+        "problem for my daughter.\n\nCould you perhaps send somebody this week? I am at home on weekdays after "
+        "17:00.\n\nI look forward to your reply.",
+        "Hello Mr Hollis,\n\nI am writing to inform you that my radiators have been cold for several days. Please "
+        "arrange an engineer as soon as you possibly can, since nights are freezing and my neighbours report similar "
+        "faults. Under our tenancy agreement, you must keep installations in repair. Call me any time on the usual "
+        "line to agree an appointment.",
         ("14 degrees", "15 degrees"),
     ),
     Sample(
         "list",
         "What should I check before buying a used bicycle?",
-        "These four checks seem to matter most:\n\n- **Frame**: look for cracks near the welds.\n- **Wheels**: "
-        "spin them "
-        "and watch whether they wobble.\n- **Brakes**: the pads should be at least 3 mm thick.\n- **Chain**: a worn "
-        "chain could cost you 30 euros to replace.\n\nAfter that, a short ride will probably tell you the rest.",
+        "These four checks seem to matter most:\n\n- **Frame**: look for cracks near the welds.\n- **Wheels**: spin "
+        "them and watch whether they wobble.\n- **Brakes**: the pads should be at least 3 mm thick.\n- **Chain**: a "
+        "worn chain could cost you 30 euros to replace.\n\nAfter that, a short ride will probably tell you the rest.",
         "Start by asking the seller for a receipt, since stolen bikes are common on online markets. Then compare the "
-        "asking price with similar models. Bring a friend who knows about mechanics, test every gear uphill, "
-        "and listen "
-        "for grinding from the bottom bracket. Finally, haggle: used bicycles rarely sell at what the advert demands.",
+        "asking price with similar models. Bring a friend who knows about mechanics, test every gear uphill, and "
+        "listen for grinding from the bottom bracket. Finally, haggle: used bicycles rarely sell at what the advert "
+        "demands.",
         ("3 mm", "5 mm"),
     ),
     Sample(
         "code",
         "My Python script reads a CSV file slowly. What can I do?",
-        "Reading the file line by line is usually fine, so the delay may come from the conversion of types. Profile it "
-        "first:\n\n```sh\npython -m cProfile load.py\n```\n\nIf most of the time is spent in `float()`, you could read "
-        "all columns as strings and convert them afterwards. In my experience that halves the time for files above "
-        "200 MB, although it needs more memory.",
+        "Reading the file line by line is usually fine, so the delay may come from the conversion of types. Profile "
+        "it first:\n\n```sh\npython -m cProfile load.py\n```\n\nIf most of the time is spent in `float()`, you could "
+        "read all columns as strings and convert them afterwards. In my experience that halves the time for files "
+        "above 200 MB, although it needs more memory.",
         "There are several ways to speed up your script. The pandas library has a very fast parser written in C, and "
         "polars is even quicker because it uses all your cores. You may also store data in Parquet rather than CSV. "
         "Whatever you choose, avoid appending rows to a frame in loops, which copies everything each time.",
@@ -87,22 +81,18 @@ SAMPLES = (
     Sample(
         "history",
         "Why did the Hanseatic League decline?",
-        "The Hanseatic League probably declined for several reasons at once. Territorial princes grew stronger "
-        "from the "
-        "15th century on and restricted the autonomy of its towns. Dutch merchants built cheaper ships and "
-        "traded in the "
-        "Baltic without going through Lübeck. The herring shoals may also have moved from the Baltic into the "
-        "North Sea. "
-        "In 1598 the English queen closed the Steelyard in London, and only nine towns sent envoys to the last diet in "
-        "1669. Historians tend to see a slow loss of purpose rather than a single collapse: privileges that had made "
-        "sense for travelling traders seemed out of place in a world of states, permanent embassies and joint-stock "
-        "companies.",
+        "The Hanseatic League probably declined for several reasons at once. Territorial princes grew stronger from "
+        "the 15th century on and restricted the autonomy of its towns. Dutch merchants built cheaper ships and traded "
+        "in the Baltic without going through Lübeck. The herring shoals may also have moved from the Baltic into the "
+        "North Sea. In 1598 the English queen closed the Steelyard in London, and only nine towns sent envoys to the "
+        "last diet in 1669. Historians tend to see a slow loss of purpose rather than a single collapse: privileges "
+        "that had made sense for travelling traders seemed out of place in a world of states, permanent embassies and "
+        "joint-stock companies.",
         "Why the Hanseatic League declined is a question with a simple core: competition. New Atlantic routes shifted "
-        "wealth away from northern Germany after Columbus, so ports such as Antwerp and Amsterdam flourished. Internal "
-        "quarrels between members made common action impossible, and the Thirty Years' War ruined what "
-        "remained. Sweden "
-        "and Denmark imposed tolls, Novgorod fell to Moscow, and the guilds clung to outdated rules. By then, modern "
-        "banking in Italy had left the old merchants far behind, and nobody mourned them.",
+        "wealth away from northern Germany after Columbus, so ports such as Antwerp and Amsterdam flourished. "
+        "Internal quarrels between members made common action impossible, and the Thirty Years' War ruined what "
+        "remained. Sweden and Denmark imposed tolls, Novgorod fell to Moscow, and the guilds clung to outdated rules. "
+        "By then, modern banking in Italy had left the old merchants far behind, and nobody mourned them.",
         ("1598", "1589"),
     ),
     Sample(
@@ -117,12 +107,11 @@ SAMPLES = (
         "poem",
         "Write a short poem about a lighthouse.",
         "The lamp turns slow above the bay,\nit might have turned a hundred years;\nthe fishing boats find home by "
-        "day,\nby night it seems to hush their fears.\n\nPerhaps the keeper hears the rain\nand counts 12 steps "
-        "from bed "
-        "to light,\nthen climbs them once and once again\nto keep the edges of the night.",
-        "A tower stands where breakers roar,\nits beam a sword across the foam;\na sailor scans the distant shore\nand "
-        "dreams of supper, fire and home.\n\nO guardian of stone and flame,\nyour patience shames the restless tide;\n"
-        "each lighthouse bears no hero's name\nyet every captain calls it guide.",
+        "day,\nby night it seems to hush their fears.\n\nPerhaps the keeper hears the rain\nand counts 12 steps from "
+        "bed to light,\nthen climbs them once and once again\nto keep the edges of the night.",
+        "A tower stands where breakers roar,\nits beam a sword across the foam;\na sailor scans the distant shore\n"
+        "and dreams of supper, fire and home.\n\nO guardian of stone and flame,\nyour patience shames the restless "
+        "tide;\neach lighthouse bears no hero's name\nyet every captain calls it guide.",
         ("12 steps", "13 steps"),
     ),
 )

@@ -163,8 +163,7 @@ class TestHelp:
         options = [option for option in command(name).params if isinstance(option, click.Option)]
         assert all(isinstance(option, Option) and option.panel in PANELS for option in options)
         if name in DRY:
-            assert titles == [panel for panel in PANELS if panel in titles]
-            assert titles[0] == "Basics"
+            assert (titles, titles[0]) == ([panel for panel in PANELS if panel in titles], "Basics")
         else:
             assert titles == ["Options", *(["Commands"] if isinstance(command(name), click.Group) else [])]
         assert all(f"  {option.opts[0]}" in ran.out for option in options)
@@ -214,8 +213,7 @@ class TestDryRun:
         plans = run(*base, "--json").document["plans"]
         assert len(plans) == (2 if name == "meta" else 1)
         for plan in plans:
-            assert plan["command"] == name
-            assert plan["stored"] == {}
+            assert (plan["command"], plan["stored"]) == (name, {})
             assert plan["cases"] == 4 or name == "gate"
             assert {"requests", "prompt_tokens", "answer_tokens", "most_dollars"} <= plan.keys()
         assert [path.name for path in Path().iterdir()] == [data]

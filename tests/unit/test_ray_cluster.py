@@ -85,8 +85,7 @@ def test_replies_are_stored_under_the_engine_of_the_workers() -> None:
     plain = open_judge("smollm2-135m")
     workers = open_judge("smollm2-135m", Options(engine="ray", workers=1))
     assert isinstance(workers, RayWorkers)
-    assert workers.identity == plain.identity
-    assert workers.alive == 0
+    assert (workers.identity, workers.alive) == (plain.identity, 0)
 
 
 @each(

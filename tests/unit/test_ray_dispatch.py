@@ -182,9 +182,7 @@ def test_a_batch_keeps_its_composition_until_its_halves_die_too() -> None:
 def test_a_failure_ends_the_run_and_all_workers(pool: FakePool, message: str) -> None:
     with pytest.raises(BackendError) as error:
         collect(pool, [request(str(number)) for number in range(9)], workers=1)
-    assert str(error.value) == message
-    assert error.value.exit_code == 4
-    assert pool.stops == 1
+    assert (str(error.value), error.value.exit_code, pool.stops) == (message, 4, 1)
 
 
 def wide(pool: FakePool, workers: int = 3) -> RayWorkers:
@@ -200,8 +198,7 @@ def test_workers_stay_for_the_next_round_and_nothing_starts_without_requests() -
     assert (pool.starts, backend.alive) == (0, 0)
     for _ in range(2):
         assert list(backend.reply([request("a")], frozenset({0}))) == [[(0, Reply(text="a"))]]
-    assert (pool.starts, pool.stops) == (3, 0)
-    assert backend.used == "packed"
+    assert (pool.starts, pool.stops, backend.used) == (3, 0, "packed")
 
 
 def test_a_stopping_process_sends_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import pytest
 from builders import request
 from command_result import Run
 from loops import each
+from test_store import change_store
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import MAX_TOKENS, Reply
@@ -77,6 +78,12 @@ CUT: dict[str, Callable[[Path], object]] = {
 }
 
 
+def check_kept(folder: Path, keys: Sequence[bytes]) -> None:
+    (beside,) = folder.glob("s.kept-*.sqlite")
+    with Store(beside, WHO) as rescue:
+        assert rescue.get(keys) == dict.fromkeys(keys, Reply("kept"))
+
+
 def test_reply_in_progress_survives_a_truncated_store(tmp_path: Path) -> None:
     path = tmp_path / "s.sqlite"
     fill(path, range(300))
@@ -85,9 +92,7 @@ def test_reply_in_progress_survives_a_truncated_store(tmp_path: Path) -> None:
         truncate(path, "")
         with pytest.raises(BackendError, match="was cut short"):
             store.put([(key, Reply("kept")) for key in keys])
-    (beside,) = tmp_path.glob("s.kept-*.sqlite")
-    with Store(beside, WHO) as rescue:
-        assert rescue.get(keys) == dict.fromkeys(keys, Reply("kept"))
+    check_kept(tmp_path, keys)
 
 
 def test_overflow_of_a_locked_store_is_kept_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,9 +104,7 @@ def test_overflow_of_a_locked_store_is_kept_beside_it(tmp_path: Path, monkeypatc
         for key in (first, second):
             with pytest.raises(BackendError, match=r"database is locked; the replies .* are in .*kept-"):
                 store.put([(key, Reply("kept"))])
-    (beside,) = tmp_path.glob("s.kept-*.sqlite")
-    with Store(beside, WHO) as rescue:
-        assert rescue.get([first, second]) == dict.fromkeys([first, second], Reply("kept"))
+    check_kept(tmp_path, [first, second])
 
 
 @each("is_used", True, False)
@@ -171,15 +174,10 @@ def test_silently_lost_reply_is_noticed_at_the_end(tmp_path: Path) -> None:
         store.put([(store.key(request(str(n))), Reply("x")) for n in range(3)])
         store.check()
         store.put([(store.key(request("more")), Reply("x"))])
-        other = sqlite3.connect(tmp_path / "s")
-        other.execute("delete from replies")
-        other.commit()
-        other.close()
+        change_store(tmp_path / "s", "delete from replies")
         with pytest.raises(BackendError, match="has lost 1 replies during the run"):
             store.check()
 
-
-# Commands.
 
 ATTACK = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 40)
 
@@ -199,9 +197,6 @@ def test_run_that_loses_folder_and_store_exits_with_4(
     ran = run(*ATTACK)
     assert (ran.code, "Traceback" in ran.err) == (4, False)
     assert run(*ATTACK).code == 0
-
-
-# Damaged pages.
 
 
 def reply(number: int) -> Reply:
@@ -233,25 +228,12 @@ def damage_pages(whole_store: bytes, seed: int) -> list[bytes]:
     return files
 
 
-@pytest.fixture(scope="module")
-def whole_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, dict[bytes, Reply], int]:
-    path = tmp_path_factory.mktemp("whole") / "s"
-    with Store(path, WHO) as store:
-        store.renew()
-        replies = {store.key(request(str(number))): reply(number) for number in range(30)}
-        store.put(replies.items())
-    return path.read_bytes(), replies, store.epoch
-
-
 def read_reply(path: Path, text: str) -> dict[bytes, Reply]:
     """Read a reply stored as this text."""
     with Store(path, WHO) as store:
         key = store.key(request())
         store.put([(key, Reply("fine"))])
-        other = sqlite3.connect(path)
-        other.execute("update replies set reply = ?", (text,))
-        other.commit()
-        other.close()
+        change_store(path, "update replies set reply = ?", text)
         return store.get([key])
 
 
@@ -282,9 +264,6 @@ def test_absurd_count_is_bounded_and_its_reply_kept(tmp_path: Path, count: int) 
     assert reply.text == "text"
 
 
-# Other files.
-
-
 def test_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:
     link = tmp_path / "s"
     link.symlink_to("target")
@@ -304,10 +283,7 @@ def test_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:
 
 
 def test_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
-    other = sqlite3.connect(tmp_path / "cookies")
-    other.execute("create table cookies (name)")
-    other.commit()
-    other.close()
+    change_store(tmp_path / "cookies", "create table cookies (name)")
     before = (tmp_path / "cookies").read_bytes()
     with pytest.raises(UsageError, match="it is a database of another program"):
         Store(tmp_path / "cookies", WHO)

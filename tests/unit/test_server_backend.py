@@ -56,9 +56,6 @@ def prefers_a(request: ReceivedRequest) -> dict[str, Any]:
     return completion(f"re: {request.content}")
 
 
-# Addresses and keys
-
-
 @each(
     "arguments, part",
     ({"base_url": "http://me:pass@h/v1"}, "environment only"),
@@ -119,9 +116,6 @@ def test_dummy_key_is_sent_and_a_refusal_explains_it() -> None:
         assert server.probes[0].headers["authorization"] == "Bearer none"
 
 
-# Requests and replies
-
-
 def test_continuing_server_generates_one_token() -> None:
     with FakeServer(prefers_a) as server:
         (reply,) = ask(backend(server.url), verdict())
@@ -168,46 +162,31 @@ def spell_tokens(*tokens: str | tuple[str, dict[str, float]]) -> list[dict[str, 
     return [token(t) if isinstance(t, str) else token(*t) for t in tokens]
 
 
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [
-        pytest.param(spell_tokens("[[", ("B", {"B": 0.5, "A": 0.25}), "]]"), (1 / 3, 2 / 3, 0.0), id="plain"),
-        pytest.param(
-            spell_tokens("[", "[", ("B", {"B": 0.5, "A": 0.25}), "]]"), (1 / 3, 2 / 3, 0.0), id="split brackets"
-        ),
-        pytest.param(
-            spell_tokens("[[", ("B]]", {"B]]": 0.5, "A]]": 0.25, "A": 0.25})), (0.5, 0.5, 0.0), id="merged after"
-        ),
-        pytest.param(
-            spell_tokens(("[[B", {"[[B": 0.5, "[[A": 0.25, "A": 0.2}), "]]"), (1 / 3, 2 / 3, 0.0), id="merged before"
-        ),
-        pytest.param(spell_tokens("[[", (" B", {" B": 0.4, "B": 0.2, "A": 0.2}), "]]"), (0.25, 0.75, 0.0), id="blank"),
-        pytest.param(spell_tokens("[[", " ", ("B", {"B": 0.4, "A": 0.4}), "]]"), (0.5, 0.5, 0.0), id="blank apart"),
-        pytest.param(spell_tokens("So: ", "[[", ("C", {"C": 0.9}), "]]"), (0.0, 0.0, 1.0), id="behind a sentence"),
-        pytest.param(
-            spell_tokens(
-                "[[", ("A", {"A": 0.9}), "]]", " or [[", ("B", {"B": 0.9}), "]]?\n", "[[", ("B", {"B": 0.6}), "]]"
-            ),
-            None,
-            id="two: its words decide",
-        ),
-        pytest.param(
-            spell_tokens("[[", ("A", {"A": 0.9}), "]] or [[", ("B", {"B": 0.9}), "]]?"), None, id="two, neither final"
-        ),
-        pytest.param(spell_tokens("[[", ("D", {"D": 0.6, "C": 0.2}), "]]"), (0.0, 0.0, 1.0), id="an alternative"),
-        pytest.param(spell_tokens("[[", ("Bad", {"Bad": 0.6}), "]]"), None, id="a longer word"),
-        pytest.param(spell_tokens("B"), None, id="no brackets"),
-    ],
+@each(
+    "tokens, expected",
+    (("[[", ("B", {"B": 0.5, "A": 0.25}), "]]"), (1 / 3, 2 / 3, 0.0)),
+    (("[", "[", ("B", {"B": 0.5, "A": 0.25}), "]]"), (1 / 3, 2 / 3, 0.0)),
+    (("[[", ("B]]", {"B]]": 0.5, "A]]": 0.25, "A": 0.25})), (0.5, 0.5, 0.0)),
+    ((("[[B", {"[[B": 0.5, "[[A": 0.25, "A": 0.2}), "]]"), (1 / 3, 2 / 3, 0.0)),
+    (("[[", (" B", {" B": 0.4, "B": 0.2, "A": 0.2}), "]]"), (0.25, 0.75, 0.0)),
+    (("[[", " ", ("B", {"B": 0.4, "A": 0.4}), "]]"), (0.5, 0.5, 0.0)),
+    (("So: ", "[[", ("C", {"C": 0.9}), "]]"), (0.0, 0.0, 1.0)),
+    # The words of two verdicts decide.
+    (("[[", ("A", {"A": 0.9}), "]]", " or [[", ("B", {"B": 0.9}), "]]?\n", "[[", ("B", {"B": 0.6}), "]]"), None),
+    (("[[", ("A", {"A": 0.9}), "]] or [[", ("B", {"B": 0.9}), "]]?"), None),
+    (("[[", ("D", {"D": 0.6, "C": 0.2}), "]]"), (0.0, 0.0, 1.0)),
+    (("[[", ("Bad", {"Bad": 0.6}), "]]"), None),
+    (("B",), None),
 )
-def test_verdicts_are_located_in_the_reply(tokens: list[Any], expected: tuple[float, ...] | None) -> None:
-    whole = "".join(t["token"] for t in tokens)
+def test_verdicts_are_located_in_the_reply(tokens: tuple[Any, ...], expected: tuple[float, ...] | None) -> None:
+    spelled = spell_tokens(*tokens)
+    whole = "".join(t["token"] for t in spelled)
 
     def free(request: ReceivedRequest) -> dict[str, Any] | Answer:
         if "continue_final_message" in request.body:
             return refusal(400, "Unrecognized request argument supplied: continue_final_message")
-        assert request.body["messages"][-1]["role"] == "user"
-        assert request.body["max_tokens"] == 16
-        return completion(whole, logprobs=tokens)
+        assert (request.body["messages"][-1]["role"], request.body["max_tokens"]) == ("user", 16)
+        return completion(whole, logprobs=spelled)
 
     with FakeServer(free, owner="someone", probed=free) as server:
         (reply,) = ask(backend(server.url), verdict())
@@ -406,9 +385,6 @@ def test_hostile_text_is_sent_verbatim_except_structure() -> None:
         assert server.chats[0].content == HOSTILE.replace("\ud800", "\ufffd")
 
 
-# Faults
-
-
 FAULTS = ("429", "500", "cut", "stall", "reset", "garbage", "none", "two")
 
 
@@ -427,8 +403,7 @@ def upstream() -> Iterator[FakeServer]:
 def test_invalid_answer_is_a_failure(wrong: str, expected: Reply, upstream: FakeServer) -> None:
     with FaultProxy(upstream.url, lambda content, time: wrong if content == "odd" else None) as proxy:
         odd, fine = ask(backend(proxy.url), words("odd"), words("fine"))
-    assert odd == expected
-    assert fine.text == "re: fine"
+    assert (odd, fine.text) == (expected, "re: fine")
 
 
 @each("wrong", *FAULTS)

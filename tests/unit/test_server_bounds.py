@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion
 from loops import each
+from test_server_backend import words
 
 from distract.core.errors import BackendError, UsageError
-from distract.core.records import Message, Reply, Request
+from distract.core.records import Reply
 from distract.models.server.backend import OpenAI
 from distract.models.server.http import LARGE, MOST, PLACES, STEP
 from distract.models.server.secrets import scrub_values
@@ -26,11 +27,7 @@ pytestmark = pytest.mark.usefixtures("no_keys")
 TOO_LARGE = "the reply is larger than 16 MB"
 
 
-def words(content: str = "hello") -> Request:
-    return Request((Message("user", content),))
-
-
-def ask(url: str, *contents: str, **more: Any) -> list[Reply]:
+def ask_texts(url: str, *contents: str, **more: Any) -> list[Reply]:
     """The replies to text requests, in order."""
     judge = OpenAI("m", base_url=url, **{"backoff": 0.0, "timeout": 20.0, "attempts": 2, "concurrency": 1, **more})
     requests = [words(content) for content in contents]
@@ -83,17 +80,16 @@ def test_endless_answer_fails_after_the_usual_attempts(status: int) -> None:
     with Endless(
         lambda request: Answer(b"endless", status) if request.content == "odd" else completion("fine")
     ) as server:
-        odd, fine = ask(server.url, "odd", "fine")
+        odd, fine = ask_texts(server.url, "odd", "fine")
         assert [request.content for request in server.chats].count("odd") == 2
-    assert odd.failure == f"no reply: {TOO_LARGE}, 2 attempts"
-    assert fine.text == "fine"
+    assert (odd.failure, fine.text) == (f"no reply: {TOO_LARGE}, 2 attempts", "fine")
     # The bound allows for data in the buffers of both machines.
     assert server.sent < 2 * (MOST + 2**24)
 
 
 def test_endless_headers_fail_after_the_usual_attempts() -> None:
     with Endless(lambda request: Answer(b"headers") if request.content == "odd" else completion("fine")) as server:
-        odd, fine = ask(server.url, "odd", "fine")
+        odd, fine = ask_texts(server.url, "odd", "fine")
     assert (odd.failure or "").startswith("no reply: ")
     assert len(odd.failure or "") < 100
     assert fine.text == "fine"
@@ -102,16 +98,15 @@ def test_endless_headers_fail_after_the_usual_attempts() -> None:
 def test_trickling_answer_times_out_like_any_other() -> None:
     with Endless(endless) as server:
         server.step, server.pace = b"x", 0.02
-        odd, fine = ask(server.url, "odd", "fine", timeout=0.5)
-    assert odd.failure == "no reply: no reply in time, 2 attempts"
-    assert fine.text == "fine"
+        odd, fine = ask_texts(server.url, "odd", "fine", timeout=0.5)
+    assert (odd.failure, fine.text) == ("no reply: no reply in time, 2 attempts", "fine")
 
 
 @each("encoding", "gzip", "X-GZIP", "deflate")
 def test_answer_may_be_compressed(encoding: str) -> None:
     text = "".join(chr(97 + i * i % 23) for i in range(300_000))
     with serve_odd(compress_answer(completion(text), encoding)) as server:
-        assert ask(server.url, "odd")[0].text == text
+        assert ask_texts(server.url, "odd")[0].text == text
         assert {request.headers["accept-encoding"] for request in server.asked} == {"gzip"}
 
 
@@ -130,7 +125,7 @@ def test_answer_may_be_compressed(encoding: str) -> None:
 )
 def test_undecodable_answer_is_one_line(answer: Answer, message: str) -> None:
     with serve_odd(answer) as server:
-        odd, fine = ask(server.url, "odd", "fine")
+        odd, fine = ask_texts(server.url, "odd", "fine")
     assert message in (odd.failure or "")
     assert len((odd.failure or "").splitlines()) == 1
     assert len(odd.failure or "") < 300
@@ -148,7 +143,7 @@ def test_model_and_token_lists_are_bounded(path: str) -> None:
             )
 
     with Full(lambda request: completion("x")) as server, pytest.raises(BackendError, match=TOO_LARGE):
-        ask(server.url, "a")
+        ask_texts(server.url, "a")
     assert len(server.asked) <= 4
 
 
@@ -161,9 +156,8 @@ def test_large_answers_are_read_off_the_timing_thread(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("distract.models.server.http.scrub_values", noted)
     with FakeServer(lambda request: completion(request.content * (200_000 if request.content == "L" else 1))) as server:
-        large, small = ask(server.url, "L", "s")
-    assert (len(large.text), small.text) == (200_000, "s")
-    assert places[False] == {"distract-server"}
+        large, small = ask_texts(server.url, "L", "s")
+    assert (len(large.text), small.text, places[False]) == (200_000, "s", {"distract-server"})
     assert places[True]
     assert "distract-server" not in places[True]
 
@@ -178,14 +172,14 @@ def test_redirect_is_reported_and_not_followed() -> None:
         moved = Answer({}, 307, {"location": to})
         there = FakeServer(lambda request: moved, probed=lambda request: moved)
         with there as server, pytest.raises((BackendError, UsageError), match="307 it has moved to http") as error:
-            ask(server.url, "a")
+            ask_texts(server.url, "a")
         assert other.asked == []
     assert "pass-word" not in str(error.value)
 
 
 def test_requests_are_sent_verbatim() -> None:
     with FakeServer(lambda request: completion("x")) as server:
-        ask(server.url, 'é日本 \ud800 \x00 "q"')
+        ask_texts(server.url, 'é日本 \ud800 \x00 "q"')
         assert server.chats[0].content == 'é日本 \ufffd \x00 "q"'
         assert {request.path for request in server.asked} >= {CHAT, "/v1/models", "/tokenize"}
         assert {request.headers["content-type"] for request in server.asked} == {"application/json"}

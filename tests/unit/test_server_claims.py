@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal
 from loops import each
+from test_server_backend import ask, words
 
 from distract.core.errors import BackendError, UsageError
-from distract.core.records import Message, Reply, Request
 from distract.models.server.backend import OpenAI
 from distract.models.server.completions import read_completion as read_completion
 from distract.models.server.endpoint import Endpoint
@@ -28,15 +28,6 @@ pytest.importorskip("openai")
 pytestmark = pytest.mark.usefixtures("no_keys")
 
 FIRST = "[[A]]"
-
-
-def words(content: str = "hello") -> Request:
-    return Request((Message("user", content),), max_tokens=5)
-
-
-def ask(judge: OpenAI, *requests: Request) -> list[Reply]:
-    result = dict(pair for batch in judge.reply(requests, frozenset(range(len(requests)))) for pair in batch)
-    return [result[index] for index in range(len(requests))]
 
 
 ODD_TIMES = (

@@ -12,6 +12,7 @@ import pytest
 from command_result import Run
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
 from loops import each
+from test_server_backend import words
 
 from distract.core.errors import DistractError, UsageError
 from distract.core.loop import answer
@@ -41,10 +42,6 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
-def words(content: str) -> Request:
-    return Request((Message("user", content),))
-
-
 def is_shown(text: str) -> bool:
     return KEY[-4:] in text or any(KEY[start : start + 12] in text for start in range(len(KEY) - 11))
 
@@ -53,9 +50,6 @@ def replies(url: str, *requests: Request, **more: Any) -> list[Reply]:
     judge = OpenAI("m", base_url=url, **{"backoff": 0.0, "timeout": 20.0, "attempts": 2, "concurrency": 1, **more})
     pairs = [pair for batch in judge.reply(requests, frozenset(range(len(requests)))) for pair in batch]
     return [reply for _, reply in sorted(pairs, key=lambda pair: pair[0])]
-
-
-# Responses
 
 
 def split_content(*texts: str) -> dict[str, Any]:
@@ -167,8 +161,7 @@ def test_verdicts_by_probability_do_not_depend_on_the_key(monkeypatch: pytest.Mo
         with FakeServer(free, owner="someone", probed=free) as server:
             results += replies(server.url, request)
     assert results[0].probabilities == results[1].probabilities == pytest.approx((2 / 3, 2 / 9, 1 / 9))
-    assert results[0].text == f"So {MARK} [[A]]"
-    assert results[1].text == message
+    assert (results[0].text, results[1].text) == (f"So {MARK} [[A]]", message)
 
 
 def test_run_store_and_tables_show_no_key(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,9 +183,6 @@ def test_run_store_and_tables_show_no_key(run: Run, tmp_path: Path, monkeypatch:
     assert any(MARK in path.read_text("utf-8") for path in files if path.name == "rewrites.jsonl")
     for text in (done.out, done.err, report.out, report.err, *(path.read_bytes().decode("latin-1") for path in files)):
         assert not is_shown(text)
-
-
-# Requests
 
 
 ACCOUNT = {"OPENAI_ORG_ID": "org-secret", "OPENAI_PROJECT_ID": "proj-secret"}
@@ -231,8 +221,7 @@ def test_account_is_sent_only_to_openai(monkeypatch: pytest.MonkeyPatch) -> None
     for name, value in {**ACCOUNT, **OTHERS}.items():
         monkeypatch.setenv(name, value)
     headers = headers_for(OPENAI, monkeypatch)
-    assert headers["OpenAI-Organization"] == "org-secret"
-    assert headers["OpenAI-Project"] == "proj-secret"
+    assert (headers["OpenAI-Organization"], headers["OpenAI-Project"]) == ("org-secret", "proj-secret")
     assert headers["Authorization"] == f"Bearer {KEY}"
     for url in ("https://api.openai.com.evil.example/v1", "https://openai.com/v1", "https://h/api.openai.com/v1"):
         assert "secret" not in repr(headers_for(url, monkeypatch))
@@ -296,9 +285,6 @@ def test_redefined_built_in_name_is_noted(tmp_path: Path) -> None:
     assert open_models({"judge": "mine", "generator": "mine"}, options).notes == ()
     assert open_models({"judge": "openai:gpt-4"}, options).notes == ()
     assert open_models({"judge": "gpt-4-0613"}, options).notes == (), "only its alias is gone"
-
-
-# Passwords
 
 
 @pytest.mark.parametrize(

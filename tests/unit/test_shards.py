@@ -15,6 +15,7 @@ import pytest
 from builders import case
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import each
 from shard_runs import STUDIES, contents, join, judge, judge_shards, prepare, say
 
 from distract.core import merge, runs
@@ -30,9 +31,6 @@ from distract.studies.listener import Listener
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-# Shards.
 
 
 @given(st.text(min_size=1), st.integers(1, MOST))
@@ -56,9 +54,7 @@ def test_text_of_a_shard_reads_back(one: int, other: int) -> None:
     assert Shard.parse(str(shard)) == shard
 
 
-@pytest.mark.parametrize(
-    "text", ["0/4", "5/4", "1/0", "1/10001", "1", "1/2/3", "-1/2", "a/b", "", "1 /2", "٣/4", "1/2\x00"]
-)
+@each("text", "0/4", "5/4", "1/0", "1/10001", "1", "1/2/3", "-1/2", "a/b", "", "1 /2", "٣/4", "1/2\x00")
 def test_other_texts_are_no_shard(text: str) -> None:
     with pytest.raises(UsageError, match=r"^--shard .*: expected I/N, such as 2/8, with 1 <= I <= N <= 10,000$"):
         Shard.parse(text)
@@ -71,9 +67,6 @@ def test_shard_has_the_parameters_of_the_run_and_a_store_and_folder_of_its_own()
     assert execution.locate_store(part, Path("a/b.sqlite")) == Path("a/b.2-of-8.sqlite")
     assert execution.locate_store(whole, None) == Path(".distract/replies.sqlite")
     assert judge(part).name == f"{whole.out.name}.2-of-8"
-
-
-# Merge.
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -290,9 +283,6 @@ def test_other_versions_are_a_warning() -> None:
         "warning: the shards were made with different versions of numpy; run.json has the first's"
     ]
     assert runs.read_header(join(paths)).versions == shards[0].header.versions
-
-
-# Folders.
 
 
 def test_folder_of_another_part_is_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,12 @@ from distract.core.records import Reply, Response, Slots
 from distract.core.store import Store
 
 WHO = {"model": "m", "engine": "scripted"}
+
+
+def change_store(path: Path, statement: str, *values: object) -> None:
+    """Change a store's file by another connection."""
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(statement, values)
 
 
 def test_stored_reply_is_available_in_another_session(tmp_path: Path) -> None:
@@ -83,17 +90,14 @@ def test_more_keys_than_one_query_takes_are_read(tmp_path: Path) -> None:
 def test_invalid_store_file_is_one_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("these are not the replies you are looking for, " * 50)
-    with pytest.raises(UsageError, match="not usable as a store"):
-        Store(path, WHO)
-    with pytest.raises(UsageError, match="not usable as a store"):
-        Store(tmp_path, WHO)
+    for place in (path, tmp_path):
+        with pytest.raises(UsageError, match="not usable as a store"):
+            Store(place, WHO)
 
 
 def test_damage_during_a_run_is_our_error(tmp_path: Path) -> None:
     with Store(tmp_path / "s", WHO) as store:
-        other = sqlite3.connect(tmp_path / "s")
-        other.execute("drop table replies")
-        other.close()
+        change_store(tmp_path / "s", "drop table replies")
         with pytest.raises(BackendError, match="store of replies failed"):
             store.get([store.key(request())])
 
@@ -103,9 +107,6 @@ def test_damaged_reply_is_one_clear_line(tmp_path: Path, stored: str | bytes) ->
     with Store(tmp_path / "s", WHO) as store:
         keys = [store.key(request(name)) for name in ("one", "two")]
         store.put([(key, Reply("fine")) for key in keys])
-        other = sqlite3.connect(tmp_path / "s")
-        other.execute("update replies set reply = ? where key = ?", (stored, keys[0]))
-        other.commit()
-        other.close()
+        change_store(tmp_path / "s", "update replies set reply = ? where key = ?", stored, keys[0])
         with pytest.raises(UsageError, match="a stored reply is damaged; name another file with --store"):
             store.get(keys)
