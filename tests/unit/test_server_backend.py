@@ -431,7 +431,7 @@ def test_invalid_answer_is_a_failure(wrong: str, expected: Reply, upstream: Fake
     assert fine.text == "re: fine"
 
 
-@each("wrong", *FAULTS)
+@pytest.mark.parametrize("wrong", FAULTS)
 def test_unanswered_request_is_marked_and_not_stored(wrong: str, upstream: FakeServer) -> None:
     requests = [words("odd"), *(words(f"fine {i}") for i in range(40))]
     with FaultProxy(upstream.url, lambda content, time: wrong if content == "odd" else None) as proxy:
