@@ -59,7 +59,7 @@ def test_all_commands_are_covered() -> None:
     assert {"attack --price-in", "gate --max-flip-rate", "plan-gate --power", "leaderboard --draws"} <= {*options}
 
 
-@each("command, option", *numeric())
+@pytest.mark.parametrize(("command", "option"), [*numeric()])
 def test_hostile_number_is_one_line_or_within_bounds(command: click.Command, option: click.Option) -> None:
     assert isinstance(option.type, RangeType), "a plain number has no bounds"
     kind = option.type.bounds

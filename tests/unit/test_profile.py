@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from command_result import Run, check_refusal
+from command_result import Run
 
 from distract.core.timer import Clock
 from distract.report.profile import PARTS, profile_lines
@@ -39,6 +39,6 @@ def test_profiled_run_gives_the_same_bytes(run: Run) -> None:
 
 
 def test_failing_run_prints_its_profile(run: Run) -> None:
-    check_refusal(
-        run("attack", "--judge", "planted:longer", "--data", "nowhere.jsonl", "--profile"), "where the time went"
-    )
+    failed = run("attack", "--judge", "planted:longer", "--data", "nowhere.jsonl", "--profile")
+    assert failed.code == 2
+    assert "where the time went" in failed.err

@@ -261,7 +261,9 @@ class TestVerdicts:
             Reply(failure="refused"),
         )
 
-    @each("pattern, group", (r"(a+)+$(?P<verdict>x)", "verdict"), (r"(?P<score>(.*.*.*)=)", "score"))
+    @pytest.mark.parametrize(
+        ("pattern", "group"), [(r"(a+)+$(?P<verdict>x)", "verdict"), (r"(?P<score>(.*.*.*)=)", "score")]
+    )
     def test_catastrophic_expression_ends(self, pattern: str, group: str) -> None:
         own = spec(group == "verdict", {"regex": pattern, **({} if group == "verdict" else SCALE)})
         read = own.read_outcome if group == "verdict" else own.read_score
@@ -269,8 +271,8 @@ class TestVerdicts:
         assert read(Reply("a" * 30_000 + "!"), "") == "the regular expression takes too long on this answer"
         assert time.process_time() - begin < 2.5
 
-    @each("table", WORDS, VERDICTS, PATH, {})
-    @each("piece", "x", "{", '{"a":', "Winner: ", "[[")
+    @pytest.mark.parametrize("table", [WORDS, VERDICTS, PATH, {}])
+    @pytest.mark.parametrize("piece", ["x", "{", '{"a":', "Winner: ", "[["])
     def test_answer_of_any_length_ends(self, table: Mapping[str, Any], piece: str) -> None:
         answer = piece * (20_000_000 // len(piece))
         assert spec(True, table).read_outcome(Reply(answer), "") not in ("a", "b", "tie")

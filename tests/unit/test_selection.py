@@ -134,13 +134,15 @@ def test_missing_recorded_rewrites_are_an_error_if_requested() -> None:
     assert not has_recorded(Scope((get_attack("null"),), (), frozenset({"fixed"})), TWEAKSET)
 
 
-@each(
-    "attacks, measures, compared",
-    ([], [], {"flip"}),
-    (["severity-1"], [], {"severity"}),
-    (["severity-1", "prolixity"], [], {"flip", "severity"}),
-    ([], ["tie_rate"], {"fixed"}),
-    ([], ["exchange_rate", "flip"], {"fixed", "flip", "severity"}),
+@pytest.mark.parametrize(
+    ("attacks", "measures", "compared"),
+    [
+        ([], [], {"flip"}),
+        (["severity-1"], [], {"severity"}),
+        (["severity-1", "prolixity"], [], {"flip", "severity"}),
+        ([], ["tie_rate"], {"fixed"}),
+        ([], ["exchange_rate", "flip"], {"fixed", "flip", "severity"}),
+    ],
 )
 def test_comparisons_answer_what_is_named_else_flips(
     attacks: list[str], measures: list[str], compared: set[str]

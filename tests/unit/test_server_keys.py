@@ -85,7 +85,7 @@ ECHOES: list[Answer | dict[str, Any]] = [
 ]
 
 
-@each("echo", *ECHOES)
+@pytest.mark.parametrize("echo", ECHOES)
 def test_echoed_key_reaches_neither_reply_nor_store(echo: Answer | dict[str, Any], tmp_path: Path) -> None:
     class Patient(FakeServer):
         """Answers the odd request after the fine one, because a server without any valid answer would end the run."""

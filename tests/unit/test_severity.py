@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib import resources
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
@@ -24,7 +25,7 @@ THREE = tuple(
 )
 
 
-@each("severity", *LOWER)
+@pytest.mark.parametrize("severity", LOWER)
 def test_nearly_every_embedded_answer_can_be_made_worse_by_any_amount(severity: int) -> None:
     refused = []
     for case in EVERY_OTHER:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loops import each
+import pytest
 
 from distract.core import registry
 from distract.core.plugin import Comparison
@@ -44,7 +44,7 @@ KEYS = {
 """The keys of the first request of each protocol about one case, as of November 2026."""
 
 
-@each("name", *KEYS)
+@pytest.mark.parametrize("name", KEYS)
 def test_stored_keys_do_not_change(name: str, tmp_path: Path) -> None:
     case = datasets.load("tweakset").cases[0]
     first, second, *_ = case.originals

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.errors import InvalidArgument
-from loops import each
 
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
@@ -39,9 +38,9 @@ def rewritten_pairs(case: Case) -> Iterator[tuple[Response, Response]]:
 
 
 # A placebo finds nothing to change in hostile texts.
-@each(
-    "attack, kinds",
-    *((attack, kinds) for attack in (None, *ATTACKS) for kinds in (None, ["hostile"]) if (attack, kinds) != PLACEBO),
+@pytest.mark.parametrize(
+    ("attack", "kinds"),
+    [(attack, kinds) for attack in (None, *ATTACKS) for kinds in (None, ["hostile"]) if (attack, kinds) != PLACEBO],
 )
 def test_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, kinds: list[str] | None) -> None:
     for case in draw_examples(strategies.rewrites(attack, kinds=kinds), 15):
@@ -91,8 +90,8 @@ def test_shrinking_keeps_all_necessary_edits() -> None:
     assert sorted(len(find_edits(old.turns, new.turns)) for old, new in rewritten_pairs(case))[-1] == 2
 
 
-@each("number", 1, 2, 3)
-@each("data", None, TWEAKSET)
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("data", [None, TWEAKSET])
 def test_severity_breaks_its_number_of_requirements(number: int, data: Sequence[Case] | None) -> None:
     for case in draw_examples(strategies.rewrites(f"severity-{number}", data=data), 15):
         good, worse = case.originals
@@ -108,14 +107,16 @@ def test_number_of_turns_stays() -> None:
         assert all(len(new.turns) == 2 for _, new in rewritten_pairs(one))
 
 
-@each(
-    "call, message",
-    (lambda: strategies.rewrites("assertive"), "did you mean 'assertiveness'?"),
-    (lambda: strategies.rewrites("none"), "attack 'none' changes nothing"),
-    (lambda: strategies.rewrites("null", data=TWEAKSET), "attack 'null' changes nothing in the 42 pairs"),
-    (lambda: strategies.rewrites("severity-1", kinds=["prose"]), "severity-1 needs responses with format"),
-    (lambda: strategies.rewrites(kinds=["prose"], data=TWEAKSET), "drop kinds or data"),
-    (lambda: strategies.rewrites("severity-1", data=[]), "expected cases with format requirements"),
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: strategies.rewrites("assertive"), "did you mean 'assertiveness'?"),
+        (lambda: strategies.rewrites("none"), "attack 'none' changes nothing"),
+        (lambda: strategies.rewrites("null", data=TWEAKSET), "attack 'null' changes nothing in the 42 pairs"),
+        (lambda: strategies.rewrites("severity-1", kinds=["prose"]), "severity-1 needs responses with format"),
+        (lambda: strategies.rewrites(kinds=["prose"], data=TWEAKSET), "drop kinds or data"),
+        (lambda: strategies.rewrites("severity-1", data=[]), "expected cases with format requirements"),
+    ],
 )
 def test_undrawable_strategy_is_one_line(call: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError) as raised:
@@ -143,7 +144,7 @@ def test_user_settings_take_precedence() -> None:
         strategies.unhurried(max_example=3)
 
 
-@each("name", "default", "ci")
+@pytest.mark.parametrize("name", ["default", "ci"])
 def test_derandomised_profile_stores_no_examples(name: str) -> None:
     profile = settings(settings.get_profile(name), derandomize=name == "ci", database=None)
     settings.register_profile(f"unhurried-{name}", profile)
