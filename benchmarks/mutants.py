@@ -42,9 +42,14 @@ SWAPS: Mapping[type[ast.AST], type[ast.AST]] = {
 PLUGIN = """
 import coverage
 
+last = ""
+
 def pytest_runtest_setup(item):
-    if current := coverage.Coverage.current():
-        current.switch_context(item.path.name)
+    global last
+    current = coverage.Coverage.current()
+    if current and last != item.path.name:  # a switch takes long
+        last = item.path.name
+        current.switch_context(last)
 """
 """A plug-in of the run with coverage: it records the files of tests that reach a line."""
 
