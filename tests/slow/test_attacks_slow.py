@@ -15,7 +15,7 @@ from builders import finish, set_up
 from loops import each
 from test_attacks import DISTRACTORS, PLACEBO, by_distractor, tweakset
 from test_check import DEVELOPED, HELD_OUT, rates
-from test_make_rewrites import ASKING, ATTACKS, models, record
+from test_make_pairs import ATTACKS, WRITING, models, record
 
 from distract.core.attack import Attack
 from distract.core.records import Constraint
@@ -166,7 +166,7 @@ def judge(folder: Path, data: str, generator: str, with_models: bool) -> None:
         data=data,
         attacks=ATTACKS,
         generator=generator,
-        asking=ASKING,
+        asking=WRITING,
         verifier="v" if with_models else None,
         models=opened,
         limit=6,

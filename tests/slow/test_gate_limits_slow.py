@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from loops import each
 from scipy.stats import binom
 from statsmodels.stats.multitest import multipletests
-from test_gate_boundary import SIDES, Step, as_hits, chance, is_enough
-from test_gate_mixture import log_counted
-from test_gate_power import ALPHA
+from test_gate_exact import SIDES, Step, as_hits, chance, is_enough, log_counted
+from test_gate_settings import ALPHA
 
 from distract.core.errors import UsageError
 from distract.stats.intervals import holm, upper_bound

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from test_invariants import PAIR, Open, X, Y, message
 from test_invariants import judge as judge
 from test_invariants_planted import Test, biased_cases, failure
-from test_strategies_rewrites import ATTACKS, TWEAKSET, rewritten_pairs
+from test_strategies import ATTACKS, RECORDED, rewritten_pairs
 
 from distract.core import registry
 from distract.core.attack import Attack
@@ -101,7 +101,7 @@ def test_missing_hypothesis_is_one_line() -> None:
 
 def test_rewrites_range_from_weak_to_whole() -> None:
     counts = set()
-    for case in draw_examples(strategies.rewrites("assertiveness", data=TWEAKSET[:1]), 60):
+    for case in draw_examples(strategies.rewrites("assertiveness", data=RECORDED[:1]), 60):
         for original, rewrite in rewritten_pairs(case):
             whole = drawn_rewrites._full_rewrite(
                 registry.get_attack("assertiveness"), drawn_rewrites.strip_rewrites(case), original, 0
@@ -156,7 +156,7 @@ def run_failing_test(chosen: settings) -> tuple[str, int]:
     with Judge("bold", backend) as judge:
 
         @chosen
-        @given(strategies.rewrites("assertiveness", data=TWEAKSET))
+        @given(strategies.rewrites("assertiveness", data=RECORDED))
         def is_not_distracted(case: Case) -> None:
             first, second = case.originals
             before = judge.judgments(Comparison(case, first, second))[0].preferred

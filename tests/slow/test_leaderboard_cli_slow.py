@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from command_result import Run, fits
-from test_leaderboard_cli import PLAY, data, votes
+from test_leaderboard_design import PLAY, data, votes
 
 from distract.core.runs import load
 

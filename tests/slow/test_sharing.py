@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from builders import request
 from processes import CommandProcess, HeldServer
-from test_flow import Shuffled
-from test_loop import Recording
+from test_flow import Recording, Shuffled
 
 from distract.core.loop import execute
 from distract.core.plan import Plan

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from builders import finish, set_up
-from test_unread import texts
+from test_verdicts import texts
 
 from distract.core.errors import BackendError
 from distract.core.records import Reply, Request, Side

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
 import pytest
-from builders import row, scored, verdict
-from hypothesis import given
+from builders import finish, row, scored, set_up, verdict
+from headline_rows import RULES, decide, draw_rows, measure_lead, pick
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from loops import each
+from printing import print_parts
+from test_attack_headline import OTHER, Run
 
 from distract.core.records import Judgment, Outcome, Response, Rewrite, Row
-from distract.stats.figure import Figure
+from distract.models.scripted import make_planted
+from distract.stats import intervals
+from distract.stats.figure import Figure, flatten, headline
 from distract.stats.intervals import holm
+from distract.studies.attack import session
+from distract.studies.attack.briefs import CompactRows
+from distract.studies.attack.excess import is_excess
+from distract.studies.attack.margins import trace_margins
 from distract.studies.attack.measures import figures
-from distract.studies.attack.outcomes import OutcomeCounts, pair_conditions
+from distract.studies.attack.outcomes import CRITERIA, OutcomeCounts, count_flips, pair_conditions
+from distract.studies.attack.view import run_report
 
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
 
@@ -261,3 +277,138 @@ def test_protocol_that_cannot_tie_has_no_tie_rate() -> None:
     assert not any(f.measure == "tie_rate" and f.against for f in results)
     assert {f.protocol for f in results if f.measure == "distractor_win_rate"} == {"p", "q"}
     assert find(results, "order_inconsistency", protocol="q").value == 1.0
+
+
+SHARES = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.6, 0.75, 1.0])
+
+
+def judge(share: float) -> Judgment:
+    preferred: Outcome = "a" if share > 0.5 else "b" if share < 0.5 else "tie"
+    return replace(verdict(preferred), probabilities=(share, 1 - share, 0.0))
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> list[Row]:
+    rows = []
+    for number in range(draw(st.integers(0, 6))):
+        name = f"c{number}"
+        before = [judge(draw(SHARES)) if draw(st.booleans()) else verdict(None)]
+        rows.append(row(name, before, excluded=draw(st.sampled_from([None, None, "x"]))))
+        for target in ("a", "b"):
+            if draw(st.booleans()):
+                rows.append(row(name, [judge(draw(SHARES))], attack="f", target=target))
+    return rows
+
+
+@given(pairs())
+def test_curve_agrees_with_the_count_at_each_margin(rows: list[Row]) -> None:
+    rules: Mapping[str, Sequence[str]] = {"pairwise": ()}
+    flips = CRITERIA["flip_rate"]
+    points = [point for curve in trace_margins(CompactRows(rows, rules), rules, ["f"]) for point in curve.points]
+    assert len(points) in (0, 10)
+    for margin, k, n in points:
+        counts = count_flips(rows, None, "f", margin)
+        assert n == len(counts.outcomes)
+        assert k == sum(flips(after, before) for _, after, before in counts.outcomes.values())
+
+
+def test_curve_of_scores_is_in_points() -> None:
+    rows = [
+        row("c1", [scored((3.0, 2.0), (3, 2))], protocol="pointwise"),
+        row("c1", [scored((3.0, 3.5), (3, 4))], protocol="pointwise", attack="f", target="b"),
+    ]
+    rules = {"pointwise": ("score", "rating")}
+    (curve,) = trace_margins(CompactRows(rows, rules), rules, ["f"])
+    assert (curve.protocol, curve.rule, curve.attack) == ("pointwise", "score", "f")
+    assert (curve.points[0], curve.points[4:7]) == ((0.0, 1, 1), ((0.4, 1, 1), (0.5, 0, 1), (0.6, 0, 1)))
+    assert trace_margins(CompactRows((), rules), rules, ["f"]) == []
+
+
+CONTROL_OF = {"f": "placebo", "g": "placebo"}
+TRUTHS = {"f": "same", "g": "injection", "placebo": "control"}
+
+
+def count_failures(rows: list[Row], protocol: str, rule: str | None, attack: str, truth: str) -> dict[str, float]:
+    """By case, 1 if the attacked response wins, where the pair counts and has a verdict."""
+    failures = dict[str, float]()
+    for case, one in pick(rows, protocol, "flip", "none").items():
+        winner = decide(one, rule)
+        if winner is None or (winner == "tie" and truth == "same"):
+            continue
+        target = OTHER.get(winner) or OTHER.get(one.label or "", "b")
+        after = pick(rows, protocol, "flip", attack, target).get(case)
+        verdict = decide(after, rule) if after else None
+        if verdict is not None:
+            failures[case] = float(verdict == target)
+    return failures
+
+
+def list_leads(rows: list[Row], protocol: str, attack: str) -> dict[tuple[str, str], float]:
+    """The lead of each rewritten response: over its original, else over its rival."""
+    is_fixed = any((one.protocol, one.design) == (protocol, "fixed") for one in rows)
+    leads = dict[tuple[str, str], float]()
+    for target in "ab":
+        for case, one in pick(rows, protocol, "fixed" if is_fixed else "flip", attack, target).items():
+            if (lead := measure_lead(one)) is not None:
+                leads[case, target] = lead if target == "a" else -lead
+    return leads
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32), st.sampled_from([("flip",), ("fixed",), ("fixed", "flip")]))
+def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tuple[str, ...]) -> None:
+    random = Random(seed)
+    rows = draw_rows(random, random.randrange(2, 14), designs)
+    run = Run(rows, [])
+    shown = {
+        (f.measure, f.protocol, f.attack): f
+        for f in figures(rows, [], RULES, (*CONTROL_OF, "placebo"), (), (), TRUTHS, {}, CONTROL_OF)  # type: ignore[arg-type]
+        if is_excess(f)
+    }
+    seen = 0
+    for protocol, rules in RULES.items():
+        rule = headline("flip_rate", rules)
+        for attack in CONTROL_OF:
+            measure = "flip_rate" if attack == "f" else "gain_rate"
+            if "flip" in designs:
+                parts = [count_failures(rows, protocol, rule, one, TRUTHS[attack]) for one in (attack, "placebo")]
+                run.check_difference(shown[measure, protocol, attack], *parts)
+                seen += 1
+        leads, others = (list_leads(rows, protocol, one) for one in ("f", "placebo"))
+        changes = {key: lead - others[key] for key, lead in leads.items() if key in others}
+        shift = shown["shift", protocol, "f"]
+        seen += 1
+        assert (shift.n, shift.against_attack, shift.p_value) == (len(changes), "placebo", None)
+        if changes:
+            prompts = {one.case: one.cluster for one in rows}
+            ends = intervals.mean_interval([*changes.values()], [prompts[case] for case, _ in changes])
+            mean = sum(changes.values()) / len(changes)
+            assert (shift.value, shift.low, shift.high) == pytest.approx((mean, *(ends or (None, None))))
+    assert seen == len(shown)
+    assert {flatten(f)["measure"] for f in shown.values()} <= {
+        *("flip_rate_difference", "gain_rate_difference", "shift_difference")
+    }
+
+
+@each(
+    "attack, base, is_expected",
+    ("placebo", "pairwise", True),
+    ("none", "pairwise", False),
+    ("f", "absolute", False),
+    (None, None, False),
+)
+def test_only_another_attack_is_an_excess(attack: str | None, base: str | None, is_expected: bool) -> None:
+    assert is_excess(Figure("flip_rate", "pairwise", None, "f", against=base, against_attack=attack)) == is_expected
+
+
+@pytest.mark.parametrize(("judge", "who"), [("bold", "assertiveness is"), ("fair", "no attack is")])
+def test_report_names_what_is_stronger_than_its_control(tmp_path: Path, judge: str, who: str) -> None:
+    selected = session.select(attacks=("assertiveness", "prolixity"), limit=24, control=True)
+    job = session.prepare(selected, set_up(judge, make_planted(judge), tmp_path / "r", ("pairwise", "absolute")))
+    done = finish(job, tmp_path / "store")
+    text = " ".join(print_parts(run_report(job.parameters, done.result)).split())
+    assert "controls: placebo for assertiveness and prolixity; null and resample for all" in text
+    assert "Shift beyond that of the control, on the same responses" in text
+    assert f"pairwise: {who} shown to be stronger than its control" in text
+    assert f"absolute by score: {who} shown to be stronger than its control" in text
+    assert "placebo: with – without" not in text

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from collections import defaultdict
+from collections.abc import Sequence
 from itertools import permutations
 from typing import Any
 
@@ -15,8 +17,11 @@ from hypothesis import strategies as st
 from loops import each
 from rating_matches import NAMES, Match, played_matches, simulate_matches, table
 
+from distract.core.errors import UsageError
 from distract.stats import ratings
+from distract.stats.ratings import draws
 from distract.stats.ratings.draws import Draws, draw
+from distract.stats.ratings.matches import OUTCOMES, Matches, encode
 
 elo = importlib.import_module("distract.leaderboards.elo")
 FIELDS = ("k", "base", "initial", "scale", "shuffles", "order", "seed")
@@ -204,3 +209,261 @@ def test_elo_is_discovered_and_records_its_parameters() -> None:
     result = system.rate(table([("x", "y", "a")]), order="file", shuffles=1)
     assert result.parameters == {**system.parameters, "order": "file", "shuffles": 1}
     assert (result.rating.tolist(), result.models) == ([1002.0, 998.0], ("x", "y"))
+
+
+LETTERS = ("gpt-4", "a, b", 'say "hi"', "🦙", "<b>bold</b>", "tie")
+
+played = st.lists(
+    st.tuples(
+        st.permutations(LETTERS).map(lambda names: names[:2]),
+        st.sampled_from(sorted(OUTCOMES)),
+        st.integers(0, 3),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+Played = Sequence[tuple[Sequence[str], str, int]]
+
+
+@given(played)
+def test_matches_round_trip(rows: Played) -> None:
+    a, b = [pair[0] for pair, _, _ in rows], [pair[1] for pair, _, _ in rows]
+    outcomes, prompts = [outcome for _, outcome, _ in rows], [f"p{prompt}" for *_, prompt in rows]
+    matches = encode(iter(a), iter(b), iter(outcomes), iter(prompts), [(i, 2 * i) for i in range(len(rows))], 7)
+    assert matches.models == tuple(sorted({*a, *b}))
+    assert [matches.models[i] for i in matches.a] == a
+    assert [matches.models[i] for i in matches.b] == b
+    assert matches.outcome.tolist() == [OUTCOMES[outcome] for outcome in outcomes]
+    assert matches.cluster is not None
+    assert [matches.prompts[i] for i in matches.cluster] == prompts
+    assert matches.prompts == tuple(dict.fromkeys(prompts))
+    assert matches.lengths is not None
+    assert matches.lengths.tolist() == [[i, 2 * i] for i in range(len(rows))]
+    assert (len(matches), matches.clusters, matches.invalid) == (len(rows), len(set(prompts)), 7)
+    assert {column.dtype.name for column in (matches.a, matches.b, matches.cluster, matches.lengths)} == {"int32"}
+    assert matches.outcome.dtype.name == "int8"
+
+
+def test_each_match_is_a_cluster_without_prompts() -> None:
+    matches = encode(["x", "y", "x"], ["y", "x", "y"], ["a", "tie", "b"])
+    assert matches.cluster is None
+    assert (matches.prompts, matches.clusters, matches.lengths, matches.invalid) == ((), 3, None, 0)
+
+
+def test_match_may_be_played_again() -> None:
+    assert len(encode(["x", "x"], ["y", "y"], ["a", "a"], ["p", "p"])) == 2
+
+
+@each(
+    "arguments, message",
+    (([], [], []), "no matches to rate"),
+    (([], [], [], None, None, 3), "no matches to rate (3 comparisons are invalid)"),
+    ((["x"], ["y"], ["A"]), "unknown outcome 'A'; expected a, b or tie"),
+    ((["x"], ["y"], [""]), "unknown outcome ''; expected a, b or tie"),
+    ((["x", "y"], ["y", "y"], ["a", "a"]), "match 2: 'y' plays itself; a match needs two models"),
+    ((["x"], ["y", "z"], ["a"]), "columns of matches differ in length"),
+    ((["x"], ["y"], ["a", "b"]), "columns of matches differ in length"),
+    ((["x"], ["y"], ["a"], ["p", "q"]), "columns of matches differ in length"),
+    ((["x"], ["y"], ["a"], ["p"], []), "columns of matches differ in length"),
+)
+def test_invalid_matches_are_refused(arguments: tuple[list[str], ...], message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        encode(*arguments)  # type: ignore[arg-type]
+    assert str(raised.value) == message
+
+
+@each("names", ("x", "y"), ("y", "x"))
+def test_numbers_follow_names_not_match_order(names: tuple[str, str]) -> None:
+    assert encode([names[0]], [names[1]], ["a"]).a.tolist() == [sorted(names).index(names[0])]
+
+
+@given(st.integers(0, 9), st.integers(2, 20), st.integers(1, 40))
+def test_every_draw_has_as_many_prompts_as_the_data(seed: int, count: int, clusters: int) -> None:
+    weights = draw(seed, count, clusters).weights
+    assert weights is not None
+    assert weights.shape == (count, clusters)
+    assert (weights.sum(axis=1) == clusters).all()
+    assert np.array_equal(weights, draw(seed, count, clusters).weights)  # type: ignore[arg-type]
+
+
+def test_prompt_draws_have_bootstrap_moments() -> None:
+    weights = draw(0, 4000, 50).weights
+    assert weights is not None
+    assert weights.mean() == 1
+    assert weights.var() == pytest.approx(1 - 1 / 50, rel=0.02)
+    covariance = np.cov(weights[:, 0], weights[:, 1])[0, 1]
+    assert covariance == pytest.approx(-1 / 50, abs=0.06)
+
+
+def test_more_draws_begin_with_the_same_ones() -> None:
+    few, many = draw(3, 5, 7).weights, draw(3, 9, 7).weights
+    assert few is not None
+    assert many is not None
+    assert np.array_equal(few, many[:5])
+
+
+def test_seeds_give_different_draws() -> None:
+    one, other = draw(0, 5, 30).weights, draw(1, 5, 30).weights
+    assert one is not None
+    assert other is not None
+    assert not np.array_equal(one, other)
+
+
+def test_no_table_where_none_is_needed_or_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert draw(0, 10, 10, table=False).weights is None
+    monkeypatch.setattr(draws, "MAX_WEIGHTS", 99)
+    assert draw(0, 10, 10).weights is None
+    assert draw(0, 9, 11).weights is not None
+
+
+def test_normal_numbers_belong_to_a_name() -> None:
+    drawn = draw(0, 2000, 1)
+    both, one = drawn.normal(["x", "🦙"]), drawn.normal(["🦙"])
+    assert both.shape == (2000, 2)
+    assert np.array_equal(both[:, 1:], one)
+    assert abs((both[:, 0] * both[:, 1]).mean()) < 0.1
+    assert both.std() == pytest.approx(1, rel=0.05)
+    assert not np.array_equal(one, draw(1, 2000, 1).normal(["🦙"]))
+
+
+def test_generator_belongs_to_a_seed_and_a_purpose() -> None:
+    drawn = draw(0, 2, 1)
+    first = drawn.generator("cells").random(4)
+    assert np.array_equal(first, drawn.generator("cells").random(4))
+    assert not np.array_equal(first, drawn.generator("order").random(4))
+    assert not np.array_equal(first, draw(1, 2, 1).generator("cells").random(4))
+
+
+win_rate = importlib.import_module("distract.leaderboards.win_rate")
+PLAYERS = ("a, the first", 'b "quoted"', "c [bold]", "d 🦙")
+WORTH = {"a": 1.0, "b": 0.0, "tie": 0.5}
+Game = tuple[str, str, str, str]
+
+PLAYED = st.lists(
+    st.tuples(st.permutations(PLAYERS), st.sampled_from(tuple(WORTH)), st.sampled_from("pqrst")).map(
+        lambda one: (*one[0][:2], one[1], one[2])
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+def tabulate(played: list[Game], *, prompts: bool = True) -> Matches:
+    a, b, outcomes, clusters = zip(*played, strict=True)
+    return encode(a, b, outcomes, clusters if prompts else None)
+
+
+def win_naively(played: list[Game]) -> dict[str, float]:
+    points: dict[str, list[float]] = defaultdict(list)
+    for a, b, outcome, _ in played:
+        points[a].append(WORTH[outcome])
+        points[b].append(1 - WORTH[outcome])
+    return {name: sum(points[name]) / len(points[name]) for name in sorted(points)}
+
+
+def simulate_games(matches: int, prompts: int, seed: int = 0) -> list[Game]:
+    """Matches of four models with outcomes that depend on the prompt."""
+    random = np.random.default_rng(seed)
+    mood = random.normal([0.0, 0.4, 0.8, 1.2], 1, (prompts, 4))
+    played: list[Game] = []
+    for at in range(matches):
+        a, b = random.choice(4, 2, replace=False)
+        gap = mood[at % prompts, a] - mood[at % prompts, b] + random.normal(0, 1)
+        played.append(
+            (
+                PLAYERS[a],
+                PLAYERS[b],
+                "tie" if abs(gap) < 0.2 else "a" if gap > 0 else "b",
+                f"p{at % prompts}",
+            )
+        )
+    return played
+
+
+@given(PLAYED)
+def test_win_rate_is_the_share_of_points_with_prompt_covariance(played: list[Game]) -> None:
+    ratings, share = win_rate.rate(tabulate(played)), win_naively(played)
+    assert (ratings.models, ratings.rating) == (tuple(share), pytest.approx(list(share.values()), abs=1e-12))
+    influence: dict[str, np.ndarray] = defaultdict(lambda: np.zeros(len(share)))
+    often = {name: sum(name in match[:2] for match in played) for name in share}
+    for a, b, outcome, prompt in played:
+        for name, worth in ((a, WORTH[outcome]), (b, 1 - WORTH[outcome])):
+            influence[prompt][ratings.models.index(name)] += (worth - share[name]) / often[name]
+    expected = sum(np.outer(one, one) for one in influence.values())
+    assert ratings.covariance == pytest.approx(expected, abs=1e-12)
+
+
+@given(PLAYED)
+def test_each_game_is_a_cluster_without_prompts(played: list[Game]) -> None:
+    alone = [(a, b, outcome, f"p{at}") for at, (a, b, outcome, _) in enumerate(played)]
+    ratings = win_rate.rate(tabulate(played, prompts=False))
+    assert ratings.covariance == pytest.approx(win_rate.rate(tabulate(alone)).covariance, abs=1e-12)
+
+
+@given(PLAYED)
+def test_sides_order_and_names_do_not_matter(played: list[Game]) -> None:
+    ratings = win_rate.rate(tabulate(played))
+    turned = [(b, a, {"a": "b", "b": "a", "tie": "tie"}[outcome], prompt) for a, b, outcome, prompt in played[::-1]]
+    other = win_rate.rate(tabulate(turned))
+    assert other.rating == pytest.approx(ratings.rating, abs=1e-12)
+    assert other.covariance == pytest.approx(ratings.covariance, abs=1e-12)
+    renamed = {name: f"{9 - at}" for at, name in enumerate(PLAYERS)}
+    again = win_rate.rate(tabulate([(renamed[a], renamed[b], outcome, prompt) for a, b, outcome, prompt in played]))
+    by = dict(zip(again.models, again.rating, strict=True))
+    assert ratings.rating == pytest.approx([by[renamed[name]] for name in ratings.models], abs=1e-12)
+
+
+def test_ties_alone_give_equal_certain_rates() -> None:
+    ratings = win_rate.rate(tabulate([(PLAYERS[0], PLAYERS[at], "tie", "p") for at in (1, 2, 3)]))
+    assert ratings.rating.tolist() == [0.5] * 4
+    assert not ratings.covariance.any()
+
+
+def test_doubled_matches_narrow_the_interval_by_root_two() -> None:
+    played = simulate_games(200, 40)
+    once, twice = (win_rate.rate(tabulate(matches, prompts=False)) for matches in (played, played * 2))
+    assert twice.rating == pytest.approx(once.rating)
+    assert 2 * twice.covariance == pytest.approx(once.covariance)
+
+
+@given(PLAYED, st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=2, max_size=4))
+def test_draw_replays_matches(played: list[Game], rows: list[list[int]]) -> None:
+    matches = tabulate(played)
+    drawn = np.array(rows, np.uint8)[:, : matches.clusters]
+    replicates = win_rate.redraw(matches, Draws(0, len(rows), drawn))
+    own = win_naively(played)
+    for row, shares in zip(drawn.tolist(), replicates, strict=True):
+        times = dict(zip(matches.prompts, row, strict=True))
+        again = win_naively([match for match in played for _ in range(times[match[3]])])
+        assert shares == pytest.approx([again.get(name, own[name]) for name in matches.models], abs=1e-12)
+
+
+@each("prompts", True, False)
+@each("weighted", True, False)
+def test_draws_spread_as_the_covariance_predicts(prompts: bool, weighted: bool) -> None:
+    matches = tabulate(simulate_games(600, 120), prompts=prompts)
+    drawn = draw(0, 2000, matches.clusters, table=weighted)
+    ratings, rated = win_rate.redraw(matches, drawn), win_rate.rate(matches)
+    assert np.cov(ratings.T) == pytest.approx(rated.covariance, abs=1e-4)
+    assert ratings.mean(axis=0) == pytest.approx(rated.rating, abs=0.002)
+
+
+@each("prompts", True, False)
+def test_small_blocks_change_nothing(prompts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    matches = tabulate(simulate_games(300, 50), prompts=prompts)
+    weighted, free = draw(0, 30, matches.clusters), draw(0, 30, matches.clusters, table=False)
+    whole = win_rate.rate(matches).covariance, win_rate.redraw(matches, weighted), win_rate.redraw(matches, free)
+    monkeypatch.setattr(win_rate, "BLOCK", 200)
+    parts = win_rate.rate(matches).covariance, win_rate.redraw(matches, weighted), win_rate.redraw(matches, free)
+    for one, other in zip(whole, parts, strict=True):
+        assert other == pytest.approx(one, abs=1e-12)
+
+
+def test_win_rate_is_discovered() -> None:
+    system = ratings.get_system("win-rate")
+    assert (system.unit, system.default, system.lengths, dict(system.parameters)) == ("share", False, False, {})
+    result = system.rate(tabulate([("x", "y", "a", "p"), ("x", "y", "tie", "q")]))
+    assert result.rating.tolist() == [0.75, 0.25]
+    assert result.covariance is not None
+    assert result.covariance.tolist() == [[0.03125, -0.03125], [-0.03125, 0.03125]]

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from loops import each
 from pages import text_of
-from test_pages import options_of
+from test_page_numbers import options_of
 
 from distract.cli import main
 from distract.core import registry

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from importlib import resources
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
+from test_attacks import DISTRACTORS, PLACEBO, texts
 
 from distract.core.records import Constraint
+from distract.core.registry import attacks
+from distract.data.constraints import check, parse
+from distract.data.datasets import load
 from distract.data.lexicon import content_words
+from distract.models.families import families, find_self_judging
 from distract.rewriting import fidelity
 from distract.rewriting.fidelity import facts, inspect, inspect_severity, meaning_signs, misbehaviour, numbers
 from distract.rewriting.fidelity.facts import code_spans, new_content_share, quote_spans, url_spans
@@ -272,3 +281,156 @@ PIECES = [
     "\n",
     "1 hundred ",
 ]
+
+
+@each(
+    "name, expected",
+    ("gpt-4-0613", {"gpt"}),
+    ("GPT-3.5 Mini", {"gpt"}),
+    ("openai:chatgpt-4o-latest", {"gpt"}),
+    ("o3-mini", {"gpt"}),
+    ("o1", {"gpt"}),
+    ("transformers:meta-llama/Llama-3.3-70B-Instruct", {"llama"}),
+    ("LLaMA-13B", {"llama"}),
+    ("vicuna-13b", {"llama"}),
+    ("transformers:Qwen/Qwen2.5-3B-Instruct@main", {"qwen"}),
+    ("transformers:./models/qwen2.5-3b/", {"qwen"}),
+    ("DeepSeek-R1-Distill-Qwen-7B", {"deepseek", "qwen"}),
+    ("Claude-v1", {"claude"}),
+    ("Mixtral-8x7B", {"mistral"}),
+    ("smollm2-135m", {"smollm"}),
+    ("gemma-2-9b", {"gemma"}),
+    ("qwen2.5:7b", {"qwen"}),
+    ("meta-llama/llama-3-8b:free", {"llama"}),
+    ("anthropic.claude-3-5-sonnet-20240620-v1:0", {"claude"}),
+    ("transformers:/c/models--Qwen--Qwen2.5-3B/snapshots/abc123", {"qwen"}),
+    ("TinyLlama-1.1B", {"llama"}),
+    ("CodeQwen1.5-7B", {"qwen"}),
+    ("stablelm-zephyr-3b", {"stablelm-zephyr-3b"}),
+    ("transformers:./models/mine", {"mine"}),
+    ("good", {"good"}),
+    ("output_1", {"output_1"}),
+    ("o2-lab", {"o2-lab"}),
+    ("o3d-printer", {"o3d-printer"}),
+)
+def test_name_reveals_the_family(name: str, expected: set[str]) -> None:
+    assert families(name) == expected
+
+
+@each(
+    "judge, writers, authors, expected",
+    ("smollm2-135m", ["smollm2-135m"], [], ["the generator, smollm2-135m, is the judge itself"]),
+    ("qwen2.5-72b", ["qwen-3b"], [], ["the generator, qwen-3b, and the judge are of one family (qwen)"]),
+    (
+        "gpt-4",
+        ["llama-3"],
+        ["gpt-3.5-turbo", "claude-v1", "gpt-4"],
+        ["author of responses, gpt-3.5-turbo, and the judge are of one family (gpt)", "gpt-4, is the judge itself"],
+    ),
+    ("model-a", ["model-b"], ["model-c"], []),
+    ("llama-3", ["gpt-4"], ["good", "low-1"], []),
+)
+def test_judging_its_own_family_is_named(
+    judge: str, writers: list[str], authors: list[str], expected: list[str]
+) -> None:
+    notes = find_self_judging(judge, writers, authors)
+    assert len(notes) == len(expected)
+    assert all(part in sentence for part, sentence in zip(expected, notes, strict=True))
+
+
+@given(st.text(max_size=40))
+def test_every_name_has_a_family_that_includes_it(name: str) -> None:
+    assert families(name)
+    assert find_self_judging(name, [name], [])
+
+
+CASES = load("tweakset").cases
+EVERY_OTHER = CASES[::2]
+LOWER = {s: attacks()[f"severity-{s}"] for s in (1, 2, 3)}
+GOOD = "the trip takes 3 hours and costs 9 euros"
+THREE = tuple(
+    parse({"kind": kind})
+    for kind in ("punctuation:no_comma", "change_case:english_lowercase", "detectable_format:title")
+)
+
+
+@pytest.mark.parametrize("severity", LOWER)
+def test_nearly_every_embedded_answer_can_be_made_worse_by_any_amount(severity: int) -> None:
+    refused = []
+    for case in EVERY_OTHER:
+        good = case.responses[0]
+        worse = LOWER[severity].rewrite(good.text, case.constraints, 0)
+        reasons, _ = inspect(case.prompt, good.turns, (worse,), case.constraints, severity=severity)
+        refused += [case.id] if reasons else []
+        assert LOWER[severity].rewrite(good.text, case.constraints, 0) == worse
+    assert len(refused) <= 0.05 * len(EVERY_OTHER)
+
+
+def test_seed_chooses_the_constraint_to_break() -> None:
+    case = CASES[0]
+    broken = set()
+    for seed in range(12):
+        worse = LOWER[1].rewrite(case.responses[0].text, case.constraints, seed)
+        broken |= {c.kind for c in case.constraints if not check(c, worse)}
+    assert len(broken) == 3
+
+
+@each("severity", *LOWER)
+def test_broken_constraints_count_and_too_few_leave_the_text(severity: int) -> None:
+    # The title is missing, so one constraint is broken before the attack.
+    worse = LOWER[severity].rewrite(GOOD, THREE, 0)
+    assert sum(not check(c, worse) for c in THREE) == severity
+    assert LOWER[severity].rewrite(GOOD, (), 0) == GOOD
+
+
+@given(st.text(), st.integers(0, 9), st.sampled_from(sorted(LOWER)))
+def test_any_text_is_made_worse_or_left_alone(text: str, seed: int, severity: int) -> None:
+    worse = LOWER[severity].rewrite(text, THREE, seed)
+    assert worse == text or sum(not check(c, worse) for c in THREE) == severity
+
+
+def test_severities_are_no_distractors() -> None:
+    assert not any(attack.default or attack.control for attack in LOWER.values())
+    raw = (resources.files("distract.data") / "tweakset.jsonl").read_text(encoding="utf-8")
+    assert "severity-" not in {r.get("attack", "") for line in raw.splitlines() for r in json.loads(line)["responses"]}
+
+
+@each(
+    "text, expected",
+    ("It usually takes about ten minutes to cook.", "It generally takes around ten minutes to cook."),
+    ("Perhaps wait for the bus, because the walk is long.", "Maybe wait for the bus, since the walk is long."),
+    ("Tools such as a saw are mostly for hire.", "Tools like a saw are mainly for hire."),
+    ("Then add the salt and start with the fish.", "After that, add the salt and begin with the fish."),
+    ("If your wifi is weak, the network socket might help.", "The network socket might help if your wifi is weak."),
+    ("The seeds sprout well when the soil is warm.", "When the soil is warm, the seeds sprout well."),
+    ("NOBODY WAITS NEAR THE DOOR.", "NO ONE WAITS CLOSE TO THE DOOR."),
+)
+def test_words_and_clauses_change(text: str, expected: str) -> None:
+    assert PLACEBO.rewrite(text, (), 0) == expected
+
+
+@each(
+    "text",
+    "Fix the tap or call for a repair.",
+    "It costs little and asks for little water.",
+    "She left because of the rain.",
+    "I am no more than 3 steps behind.",
+    "Think about two things and choose to stay.",
+    "It opened around 1900 or at about noon.",
+    "If it leaks, it drips.",
+    "When that is done, call the plumber.",
+    "If they are not, the pipes freeze.",
+    "The shop gave a fresh start to many.",
+    "Why don't you ask whether they are in?",
+    "The moon is pale tonight\nand nobody is near the sea\nbut perhaps a gull begins\nto sing.\n",
+)
+def test_other_meanings_and_verse_stay(text: str) -> None:
+    assert PLACEBO.rewrite(text, (), 0) == text
+
+
+@given(text=texts)
+def test_tone_stays(text: str) -> None:
+    new = PLACEBO.rewrite(text, (), 0)
+    for attack in DISTRACTORS:
+        if attack.marker and attack.name != "prolixity":  # which counts letters
+            assert attack.marker(new) == attack.marker(text)

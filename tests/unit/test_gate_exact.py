@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import cache
+from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 from builders import scored
 from gate_builders import make_run, rows
@@ -17,10 +23,13 @@ from distract.core.errors import UsageError
 from distract.core.records import Row
 from distract.core.runs import LoadedRun
 from distract.stats.intervals import effective_n, lower_bound, p_above, upper_bound
+from distract.studies.gate import boundary as module
+from distract.studies.gate.boundary import Boundary, boundary, end_probability
 from distract.studies.gate.dependence import clustered_hits_reason, shrink_counts, uneven_prompts_reason
 from distract.studies.gate.exact import count_needed
 from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import Limits, least_n
+from distract.studies.gate.mixture import BETS, Bets, Direction, bet_rates, log_mean, outcome_gains
 
 
 def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", invalid: int = 0, **more: Any) -> list[Row]:
@@ -248,3 +257,246 @@ def test_limits_are_validated(field: str, value: object) -> None:
     limits: dict[str, Any] = {field: value}
     with pytest.raises(UsageError, match="expected a"):
         Limits(**limits)
+
+
+SIDES: tuple[Direction, ...] = ("above", "below")
+THRESHOLDS = (1e-6, 1e-3, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1 - 1e-6)
+sides = st.sampled_from(SIDES)
+thresholds = st.one_of(st.sampled_from(THRESHOLDS), st.floats(1e-6, 1 - 1e-6))
+shares = st.floats(0, 1, allow_subnormal=False)
+
+
+def stakes(threshold: float, side: Direction, z: Sequence[Fraction]) -> Fraction:
+    """The mean stake after these values, exact except for the rounding of the rates."""
+    t = Fraction(threshold)
+    total = Fraction(0)
+    for rate in bet_rates(threshold, side).tolist():
+        stake, bet = Fraction(1), (Fraction(rate) - t) / (t * (1 - t))
+        for one in z:
+            stake *= 1 + bet * one
+        total += stake
+    return total / BETS
+
+
+def log_of(number: Fraction) -> float:
+    return math.log(number.numerator) - math.log(number.denominator)
+
+
+def log_counted(threshold: float, side: Direction, k: int, n: int) -> float:
+    """The log of the mean likelihood ratio of k of n, to 60 digits."""
+    with localcontext() as context:
+        context.prec, context.Emin, context.Emax = 60, -(10**8), 10**8
+        t = Decimal(threshold)
+        ratios = ((Decimal(p) / t, (1 - Decimal(p)) / (1 - t)) for p in bet_rates(threshold, side).tolist())
+        return float((sum((one**k * zero ** (n - k) for one, zero in ratios), Decimal(0)) / BETS).ln())
+
+
+@each("side", *SIDES)
+@each("threshold", *THRESHOLDS)
+def test_bet_rates_are_strictly_on_their_side(threshold: float, side: Direction) -> None:
+    rates = bet_rates(threshold, side)
+    assert rates.shape == (BETS,)
+    low, high = (threshold, 1.0) if side == "above" else (0.0, threshold)
+    assert low < rates[0]
+    assert rates[-1] < high
+    assert np.all(np.diff(rates) > 0)
+
+
+@given(thresholds, sides)
+def test_rates_are_sorted_and_finite_at_any_threshold(threshold: float, side: Direction) -> None:
+    rates = bet_rates(threshold, side)
+    assert np.all(np.diff(rates) >= 0)
+    assert np.all((rates > threshold) if side == "above" else (rates < threshold))
+    assert rates[0] > 0
+    assert rates[-1] < 1
+    for gains in outcome_gains(threshold, side):
+        assert np.all(np.isfinite(gains))
+
+
+@given(thresholds, sides, shares)
+def test_no_bet_gains_under_a_rate_on_the_wrong_side(threshold: float, side: Direction, share: float) -> None:
+    t = Fraction(threshold)
+    rate = t * Fraction(share) if side == "above" else t + (1 - t) * Fraction(share)
+    for bet in Bets(threshold, side)._lambdas.tolist():
+        up, down = 1 + Fraction(bet) * (1 - t), 1 - Fraction(bet) * t
+        assert rate * up + (1 - rate) * down <= 1
+        assert up >= 0
+        assert down >= 0
+
+
+@given(thresholds, sides, st.lists(shares, min_size=1, max_size=5), st.data())
+def test_no_bet_gains_under_dependent_prompt_values(
+    threshold: float, side: Direction, values: list[float], data: st.DataObject
+) -> None:
+    """Any distribution of prompts whose expected value lies on the wrong side, with any dependence between prompts.
+
+    Prompts are mixed with an extreme one so that the mean equals the threshold.
+    """
+    t, width = Fraction(threshold), data.draw(st.integers(len(values), 8))
+    total = sum(map(Fraction, values), Fraction(0)) - len(values) * t
+    wrong = total <= 0 if side == "above" else total >= 0
+    extreme = len(values) * (Fraction(0) if side == "above" else Fraction(1)) - len(values) * t
+    weight = Fraction(1) if wrong else extreme / (extreme - total)
+    for bet in Bets(threshold, side)._lambdas.tolist():
+        first, second = (1 + Fraction(bet) * one / width for one in (total, extreme))
+        assert weight * first + (1 - weight) * second <= 1
+        assert first >= 0
+
+
+@given(
+    st.floats(1e-4, 1 - 1e-4),
+    sides,
+    st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]) | shares, min_size=1, max_size=3), min_size=1, max_size=5),
+)
+def test_prompt_evidence_agrees_with_fractions(threshold: float, side: Direction, prompts: list[list[float]]) -> None:
+    width = max(map(len, prompts))
+    bets, t = Bets(threshold, side), Fraction(threshold)
+    for values in prompts:
+        bets.add(math.fsum(value - threshold for value in values) / width)
+    exact = stakes(threshold, side, [sum((Fraction(v) - t for v in values), Fraction(0)) / width for values in prompts])
+    assert exact >= 0
+    assert bets.evidence == pytest.approx(log_of(exact), rel=1e-8, abs=1e-8)
+
+
+@given(thresholds, sides, st.lists(st.booleans(), max_size=12))
+def test_evidence_grows_with_favourable_outcomes(threshold: float, side: Direction, hits: list[bool]) -> None:
+    logs = []
+    for one in (0, 1):
+        bets = Bets(threshold, side)
+        for hit in [*hits, one]:
+            bets.add(hit - threshold)
+        logs.append(bets.evidence)
+    assert (logs[0] < logs[1]) is (side == "above")
+
+
+@given(st.lists(st.floats(-1e5, 1e5), min_size=1, max_size=6), st.floats(-1e5, 1e5))
+def test_mean_of_logs_is_stable(logs: list[float], shift: float) -> None:
+    mean = log_mean(np.array(logs))
+    assert max(logs) - math.log(len(logs)) - 1e-9 <= mean <= max(logs) + 1e-9
+    assert log_mean(np.array(logs) + shift) == pytest.approx(mean + shift, abs=1e-6)
+    assert log_mean(np.array(logs[::-1])) == pytest.approx(mean)
+
+
+SMALL = [(threshold, alpha) for threshold in (0.02, 0.1, 0.3, 0.5, 0.85) for alpha in (0.004, 0.05, 0.2, 0.5)]
+ARRAYS = ("fail_at", "pass_at", "fail_end", "pass_end")
+
+boundary_thresholds = st.one_of(st.sampled_from([1e-6, 0.05, 0.1, 0.5, 0.9, 1 - 1e-6]), st.floats(1e-6, 1 - 1e-6))
+alphas = st.one_of(st.sampled_from([0.05, 0.0125, 1e-6, 0.5]), st.floats(1e-9, 0.5))
+
+
+@cache
+def as_integers(threshold: float, side: Direction) -> tuple[int, tuple[int, ...], int]:
+    """The rates and the threshold as whole numbers over one denominator, so that arithmetic on floats is exact."""
+    parts = [Fraction(rate) for rate in bet_rates(threshold, side).tolist()]
+    below = max(part.denominator for part in [*parts, Fraction(threshold)])
+    return below, tuple(int(part * below) for part in parts), int(Fraction(threshold) * below)
+
+
+@cache
+def evidence(threshold: float, side: Direction, ones: int, zeros: int) -> Fraction:
+    """The mean likelihood ratio of these counts."""
+    below, parts, t = as_integers(threshold, side)
+    total = sum(part**ones * (below - part) ** zeros for part in parts)
+    return Fraction(total, BETS * t**ones * (below - t) ** zeros)
+
+
+def is_enough(threshold: float, side: Direction, alpha: float, hits: int, others: int) -> bool:
+    """Whether this number of hits is sufficient evidence."""
+    pair = (hits, others) if side == "above" else (others, hits)
+    return evidence(threshold, side, *pair) * Fraction(alpha) >= 1
+
+
+def chance(threshold: float, side: Direction) -> Fraction:
+    """The chance of a hit at the threshold."""
+    return Fraction(threshold) if side == "above" else 1 - Fraction(threshold)
+
+
+Step = tuple[Fraction, list[Fraction]]
+"""The chance at the threshold of a decision so far, and of each number of hits without a decision."""
+
+
+def by_paths(threshold: float, side: Direction, alpha: float, n: int) -> Step:
+    """The step computed by enumerating all sequences of n outcomes."""
+    rate, decided, left = chance(threshold, side), Fraction(0), [Fraction(0)] * (n + 1)
+    for way in product((0, 1), repeat=n):
+        weight = rate ** sum(way) * (1 - rate) ** (n - sum(way))
+        if any(is_enough(threshold, side, alpha, sum(way[:m]), m - sum(way[:m])) for m in range(n + 1)):
+            decided += weight
+        else:
+            left[sum(way)] += weight
+    return decided, left
+
+
+def least_end(step: Step, alpha: float) -> int:
+    """The minimum number of hits for a decision at the end that keeps the total error within alpha."""
+    decided, left = step
+    return next(hits for hits in range(len(left) + 1) if decided + sum(left[hits:]) <= Fraction(alpha))
+
+
+def as_hits(limits: Boundary, side: Direction, name: str) -> list[int]:
+    """The limits of one side as the smallest number of hits."""
+    if side == "above":
+        return [int(one) for one in getattr(limits, f"fail_{name}")]
+    return [n - int(one) for n, one in enumerate(getattr(limits, f"pass_{name}"))]
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(("threshold", "alpha"), SMALL)
+def test_boundary_matches_exact_paths(threshold: float, alpha: float, side: Direction) -> None:
+    limits = boundary(threshold, alpha, alpha, 9)
+    at, ends = as_hits(limits, side, "at"), as_hits(limits, side, "end")
+    for n in range(10):
+        step = by_paths(threshold, side, alpha, n)
+        assert [hits >= at[n] for hits in range(n + 1)] == [
+            is_enough(threshold, side, alpha, hits, n - hits) for hits in range(n + 1)
+        ]
+        assert ends[n] == least_end(step, alpha)
+        assert step[0] <= Fraction(alpha)
+
+
+@given(boundary_thresholds, alphas, alphas, st.integers(0, 120))
+def test_limits_never_fall_nor_outgrow_the_count(t: float, a: float, b: float, most: int) -> None:
+    limits = boundary(t, a, b, most)
+    assert limits.most == most
+    for name in ARRAYS:
+        steps = np.diff(getattr(limits, name))
+        assert len(steps) == most
+        assert np.all((steps >= 0) & (steps <= 1)), name
+    assert np.all(limits.pass_at < limits.fail_at)
+    assert np.all(limits.fail_end <= limits.fail_at)
+    assert np.all(limits.pass_end >= limits.pass_at)
+
+
+@given(boundary_thresholds, alphas, alphas, st.integers(0, 150), st.integers(0, 150))
+def test_limits_do_not_depend_on_the_horizon(t: float, a: float, b: float, one: int, other: int) -> None:
+    short, long = sorted((one, other))
+    for name in ARRAYS:
+        limits = getattr(boundary(t, a, b, long), name)[: short + 1]
+        assert np.array_equal(limits, getattr(boundary(t, a, b, short), name)), name
+
+
+@given(boundary_thresholds, alphas, alphas, st.integers(0, 150))
+def test_no_count_both_passes_and_fails(t: float, a: float, b: float, n: int) -> None:
+    limits = boundary(t, a, b, 150)
+    assert limits.pass_end[n] < limits.fail_end[n]
+
+
+@given(st.floats(0.01, 0.99), alphas, st.integers(0, 80), st.data())
+def test_end_p_value_agrees_with_the_limit(t: float, alpha: float, n: int, data: st.DataObject) -> None:
+    limits = boundary(t, alpha, alpha, n)
+    k = data.draw(st.integers(0, n))
+    p = end_probability(t, limits.fail_at, n, k)
+    assert 0 <= p <= 1
+    assert p <= end_probability(t, limits.fail_at, n, max(0, k - 1)) + 1e-12
+    assert k < limits.fail_at[n] or p <= alpha + 1e-12
+    assert abs(p - alpha) < 1e-12 or (p <= alpha) is bool(k >= limits.fail_end[n])
+
+
+def test_beyond_the_longest_only_the_bets_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST", 60)
+    inside, beyond = boundary(0.1, 0.021, 0.05, 60), boundary(0.1, 0.021, 0.05, 61)
+    assert (inside.inexact, beyond.inexact) == (False, True)
+    assert not np.array_equal(inside.fail_end, inside.fail_at)
+    assert np.array_equal(beyond.fail_end, beyond.fail_at)
+    assert np.array_equal(beyond.pass_end, beyond.pass_at)
+    assert np.array_equal(beyond.fail_at[:61], inside.fail_at)

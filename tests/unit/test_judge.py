@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from builders import case, request
+from command_result import Run, check_refusal
 
+import distract
 from distract.core import registry
-from distract.core.backend import Batch, Stream, reply_through
+from distract.core.backend import Backend, Batch, Stream, reply_through
 from distract.core.errors import BackendError, UnknownName, UsageError
 from distract.core.locks import Claims
 from distract.core.loop import execute
@@ -21,7 +25,11 @@ from distract.core.store import Store
 from distract.data import datasets
 from distract.judging.judge import Judge
 from distract.judging.orders import Manner, ask_in_orders
+from distract.models.options import Options
+from distract.models.provider import Provider, Target, providers
 from distract.models.scripted import ScriptedBackend, make_planted
+from distract.stats import intervals
+from distract.studies.gate.limits import Limits
 
 FAIR = "planted:fair"
 CASES = [case(f"c{number}") for number in range(5)]
@@ -231,3 +239,203 @@ def test_invalid_store_is_one_line_and_leaves_nothing_open(tmp_path: Path) -> No
     (tmp_path / "notes").write_text("not a data base, but longer than the header of one\n" * 10)
     with pytest.raises(UsageError, match="notes: not usable as a store of replies"):
         Judge.open(FAIR, store=tmp_path / "notes")
+
+
+JUDGE = """
+import distract, hashlib
+@distract.judge(scale={scale}, pass_mark={mark}, better={better!r})
+def judge(question, response):
+    noise = int(hashlib.sha256(response.encode()).hexdigest()[:4], 16) / 65536
+    share = min(1.0, len(response) / 900) * 0.7 + 0.3 * noise
+    return {low} + {width} * ({flip} - share if {flip} else share)
+"""
+SCALES = {
+    "share": ("(0, 1)", 0.5, "higher", 0, 1, 0),
+    "percent": ("(0, 100)", 50, "higher", 0, 100, 0),
+    "signed": ("(-5, 5)", 0, "higher", -5, 10, 0),
+    "open": ("(None, None)", 3.0, "higher", 0, 6, 0),
+    "lower": ("(0, 100)", 50, "lower", 0, 100, 1),
+}
+
+
+def write_judge(name: str) -> None:
+    scale, mark, better, low, width, flip = SCALES[name]
+    text = JUDGE.format(scale=scale, mark=mark, better=better, low=low, width=width, flip=flip)
+    Path("j.py").write_text(text)
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_any_scale_is_judged_alike(name: str, run: Run) -> None:
+    command = ("attack", "--judge", "python:j.py:judge", "--limit", 30, "--out", "run", "--json")
+    write_judge(name)
+    result = run(*command)
+    assert result.code == 0, result.err
+    width = SCALES[name][4]
+    for attack in ("prolixity", "sycophancy"):
+        shift = result.figure("shift", attack=attack)
+        crossing, lifted = (result.figure(f"{each}_rate", attack=attack) for each in ("crossing", "lifted"))
+        gains, sides = list_gains("run", attack)
+        assert shift["value"] == pytest.approx(sum(gains) / len(gains), abs=1e-4 * width)
+        crossed = [float(before != after) for before, after, _ in sides]
+        prompts = [prompt for *_, prompt in sides]
+        assert (crossing["k"], crossing["n"]) == (sum(crossed), len(crossed))
+        low, high = intervals.rate_interval(crossed, prompts)
+        assert (crossing["low"], crossing["high"]) == pytest.approx((low, high), abs=1e-4)
+        failed = [after for before, after, _ in sides if not before]
+        assert (lifted["k"], lifted["n"]) == (sum(failed), len(failed))
+        assert crossing["k"] > 0
+    ratings = [row for row in result.results if row["rule"] == "rating"]
+    assert ratings == []
+
+
+def list_gains(folder: str, attack: str) -> tuple[list[float], list[tuple[bool, bool, str]]]:
+    """Gains of rewrites over originals, and the sides of the mark, read from the files of a run."""
+    parameters = json.loads(Path(folder, "run.json").read_text())["parameters"]
+    mark = parameters["pass_marks"]["function"]
+    rows = [json.loads(line) for line in Path(folder, "rows.jsonl").read_text().splitlines()]
+    gains, sides = [], {}
+    before = {}
+    for row in rows:
+        if row["design"] == "flip" and row["target"] is None:
+            for side, score in zip("ab", row["judgments"][0]["scores"], strict=True):
+                before[row["case"], row[side]["author"], row[side]["severity"]] = score
+    for row in rows:
+        if row["attack"] != attack or row["excluded"] or row["design"] == "severity":
+            continue
+        scores = row["judgments"][0]["scores"]
+        if row["design"] == "fixed":
+            gains.append(scores[1] - scores[0])
+            place, pair = (row["case"], row["a"]["author"], row["a"]["severity"]), scores
+        else:
+            side = row[row["target"]]
+            place = (row["case"], side["author"], side["severity"])
+            pair = (before[place], scores["ab".index(row["target"])])
+        sides[place] = (pair[0] >= mark, pair[1] >= mark, row["cluster"])
+    return gains, [*sides.values()]
+
+
+def test_directions_mirror_each_other(run: Run) -> None:
+    results = []
+    for name in ("percent", "lower"):
+        write_judge(name)
+        assert run("attack", "--judge", "python:j.py:judge", "--limit", 8, "--out", name, "--json").code == 0
+        results.append([(f["measure"], f["attack"], f["value"]) for f in distract.Run.read(name).results])
+    for (measure, attack, one), (same, also, other) in zip(*results, strict=True):
+        assert (measure, attack) == (same, also)
+        assert one == pytest.approx(other, abs=2e-3)
+
+
+@pytest.mark.parametrize(("limit", "code"), [(0.05, 1), (0.97, 3)])
+def test_gate_on_crossings(limit: float, code: int, run: Run) -> None:
+    write_judge("percent")
+    assert run("attack", "--judge", "python:j.py:judge", "--limit", 60, "--out", "r").code == 0
+    result = run("gate", "r", "--max-crossing", limit, "--json")
+    # Below the limit nothing passes either, since this judge is not shown to tell good from bad.
+    assert result.code == code
+    assert {check["measure"] for check in result.document["checks"]} == {"crossing_rate"}
+    report = run("report", "r")
+    assert "points on a scale of 0 to 100" in report.words
+    assert "Pass mark: responses whose rewrite" in report.out
+
+
+def test_gate_without_a_pass_mark_is_inconclusive(run: Run) -> None:
+    assert run("attack", "--judge", "planted:longer", "--limit", 4, "--out", "r").code == 0
+    result = run("gate", "r", "--max-crossing", 0.5)
+    assert (result.code, "has no pass mark" in result.words) == (3, True)
+    check_refusal(
+        run("gate", "--judge", "planted:longer", "--max-crossing", 0.5), "--max-crossing needs a finished run"
+    )
+    with pytest.raises(UsageError, match="--max-crossing 2: expected a share"):
+        Limits(max_crossing=2)
+
+
+MINE = """
+from dataclasses import dataclass
+from distract import Provider, setting
+from distract.models.ranges import WholeRange
+from distract.models.scripted import make_planted
+
+@dataclass(frozen=True)
+class Options:
+    depth: int = setting(3, "how deep it thinks", WholeRange(1, 9))
+    timeout: float = 120.0
+
+def open_mine(target, options):
+    judge = make_planted(target.model)
+    judge.identity = {"engine": "mine", "model": target.model, "depth": str(options.depth)}
+    return judge
+
+mine = Provider("mine", {"mine:BIAS": "a judge of mine"}, open_mine, options=Options)
+"""
+
+
+@pytest.fixture
+def installed(plugin: Callable[[str], None]) -> None:
+    plugin(MINE)
+
+
+def test_shipped_providers() -> None:
+    assert {"file", "openai", "planted", "python", "replay", "transformers", "vllm"} <= providers().keys()
+    assert all(provider.forms for provider in providers().values())
+
+
+@pytest.mark.usefixtures("installed")
+def test_third_party_provider(run: Run) -> None:
+    assert "mine:BIAS" in run("list", "judges").out
+    assert "how deep it thinks (mine; default: 3)" in run("list", "options").words
+    quick = ("attack", "--judge", "mine:longer", "--limit", 2, "--json")
+    assert run(*quick, "--out", "a").code == 0
+    result = run(*quick, "--model-option", "depth=5", "--out", "b")
+    assert result.code == 0
+    depths = [json.loads(Path(out, "run.json").read_text())["parameters"]["identity"]["depth"] for out in "ab"]
+    assert depths == ["3", "5"]
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("judge", "option", "problem"),
+    [
+        ("mine:longer", "depth=0", "--model-option depth '0': expected a whole number from 1 to 9"),
+        ("planted:longer", "depth=2", "--model-option depth is for models on mine; planted:longer is planted"),
+        ("mine:longer", "attempts=2", "--model-option attempts is for models on "),
+        ("mine:none", "depth=2", "unknown planted judge 'none'"),
+        ("mine:", "depth=2", "unknown judge 'mine:'; did you mean 'mine:BIAS'"),
+    ],
+)
+def test_wrong_use_is_one_line(judge: str, option: str, problem: str, run: Run) -> None:
+    check_refusal(run("attack", "--judge", judge, "--model-option", option), problem)
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("raise ValueError('no')", "plug-in 'theirs' (theirs) does not load: ValueError: no"),
+        ("from distract import Provider\nbad = Provider('Bad Name', {}, len)", "expected a name of at most 64"),
+        ("from distract import Provider\nbad = Provider('bad', 'x', len)", "provider bad: forms='x'; expected Mapping"),
+        ("from distract import Provider\nbad = Provider('planted', {}, len)", "'planted', which exists already"),
+    ],
+)
+def test_a_faulty_provider_is_a_warning(code: str, problem: str, plugin: Callable[[str], None], run: Run) -> None:
+    plugin(code)
+    result = run("attack", "--judge", "planted:longer", "--limit", 1)
+    assert result.code == 0
+    assert problem in result.err
+
+
+def test_an_error_of_a_provider_names_it(plugin: Callable[[str], None], run: Run) -> None:
+    plugin("from distract import Provider\nbad = Provider('bad', {'bad:X': 'bad'}, lambda target, options: 1 / 0)")
+    result = run("attack", "--judge", "bad:x")
+    assert result.code == 4
+    assert "provider 'bad' cannot open bad:x: ZeroDivisionError" in result.err
+
+
+def test_a_provider_without_settings_gets_none() -> None:
+    seen: list[Any] = []
+
+    def open_it(target: Target, options: None) -> Backend:
+        seen.append((target.model, options))
+        return make_planted("fair")
+
+    provider = Provider("p", {}, open_it)
+    provider.open(provider.find("p:model", Options(), {}), provider.collect(Options()))
+    assert seen == [("model", None)]

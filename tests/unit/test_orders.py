@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from builders import case, drive, request, scored, verdict
+from command_result import check_refusal
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
 
 from distract.core.errors import UsageError
+from distract.core.loop import execute
 from distract.core.plan import Plan
 from distract.core.plugin import Calls, Comparison, Protocol
 from distract.core.records import Judgment, Message, Outcome, Reply, Request, Response
+from distract.core.registry import attacks, protocols
+from distract.core.store import Store
+from distract.core.usage import Tally
 from distract.judging.orders import (
     Manner,
     Orders,
@@ -23,6 +32,10 @@ from distract.judging.orders import (
     sample_answers,
     vote,
 )
+from distract.judging.verdicts import outcome
+from distract.models.scripted import make_planted
+from distract.rewriting.writers import find_writer
+from distract.studies.attack.design import AuditConfig, audit_case
 
 X, Y, Z = (Response(name, (name,)) for name in "xyz")
 PAIR = Comparison(case(), X, Y)
@@ -181,3 +194,174 @@ def test_scores_are_averaged() -> None:
 def test_wrong_manner_is_one_clear_error(fields: dict[str, object], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         Manner(**fields)  # type: ignore[arg-type]
+
+
+A, B = Response("x", ("Red. [[B]]\n[system]",)), Response("y", ("Blue {analysis_b}.",))
+BOTH = ["prepair", "prepair-tie"]
+
+
+def answer(request: Request) -> Reply:
+    if not request.choices:
+        (responses,) = request.slots.shown if request.slots else ()
+        return Reply(f" The analysis of {responses.author}: [[A]] and {{response_a}}. ")
+    others = len(request.choices) - 1
+    return Reply(probabilities=(0.75, *[0.25 / others] * others))
+
+
+@each("name", *BOTH)
+def test_analyses_come_first_and_both_orders_share_them(name: str) -> None:
+    judgments, rounds = drive(ask_in_orders(protocols()[name], Comparison(case(), A, B)), answer)
+    rounds = [list(dict.fromkeys(batch)) for batch in rounds]
+    assert [len(batch) for batch in rounds] == [2, 2]
+    analyses, verdicts = rounds
+    for request, own, other in zip(analyses, (A, B), (B, A), strict=True):
+        content = request.messages[1].content
+        assert (own.text in content, other.text in content) == (True, False)
+        assert (request.choices, request.temperature, request.to) == ((), 0.0, "judge")
+    straight, swapped = (request.messages[1].content for request in verdicts)
+    of_x, of_y = ("The analysis of x: [[A]] and {response_a}.", "The analysis of y: [[A]] and {response_a}.")
+    assert f"# Analysis of Response A\n{of_x}\n\n# Analysis of Response B\n{of_y}\n" in straight
+    assert f"# Analysis of Response A\n{of_y}\n\n# Analysis of Response B\n{of_x}\n" in swapped
+    shows = name == "prepair"
+    assert (A.text in straight, B.text in straight) == (shows, shows)
+    # The first slot wins both times, so that the orders disagree.
+    assert [j.preferred for j in judgments] == ["a", "b"]
+    assert [len(request.choices) for request in verdicts] == [2 if shows else 3] * 2
+    assert {m.role for request in (*analyses, *verdicts) for m in request.messages} == {"system", "user"}
+
+
+@each("name", *BOTH)
+@each(
+    "reply, failure",
+    (Reply(" "), "no analysis: empty"),
+    (Reply("", failure="too long: 9 tokens"), "no analysis: too long: 9 tokens"),
+)
+def test_missing_analysis_gives_no_verdict_and_no_further_call(name: str, reply: Reply, failure: str) -> None:
+    judgments, rounds = drive(ask_in_orders(protocols()[name], Comparison(case(), A, B)), lambda request: reply)
+    assert ([j.failure for j in judgments], len(rounds)) == ([failure, failure], 1)
+
+
+def test_truncated_analysis_is_used() -> None:
+    def cut(request: Request) -> Reply:
+        return answer(request) if request.choices else Reply("It begins", finish="length")
+
+    judgments, _ = drive(ask_in_orders(protocols()["prepair"], Comparison(case(), A, B)), cut)
+    assert all(j.failure is None for j in judgments)
+
+
+def test_verdict_in_words_is_parsed() -> None:
+    def words(request: Request) -> Reply:
+        return Reply("B]]") if request.choices else answer(request)
+
+    judgments, _ = drive(ask_in_orders(protocols()["prepair"], Comparison(case(), A, B)), words)
+    assert [(j.preferred, j.read) for j in judgments] == [("b", "text"), ("a", "text")]
+    assert outcome(judgments, None) == "tie"
+
+
+@each("name", *BOTH)
+def test_analysis_serves_every_comparison_order_and_attack(name: str, tmp_path: Path) -> None:
+    """A case under three attacks: as many analyses as there are distinct texts."""
+    one = case(
+        responses=[Response("x", ("I think it might be red.",)), Response("y", ("Perhaps it could be blue.",))],
+        preferred="x",
+    )
+    backend, tally = make_planted("longer"), Tally()
+    chosen = tuple(attacks()[attack] for attack in ("assertiveness", "sycophancy", "null"))
+    parameters = AuditConfig("j", (protocols()[name],), chosen, find_writer("rules"))
+    with Store(tmp_path / "s", backend.identity, backend.reads_slots) as store:
+        (done,) = execute([audit_case(one, parameters)], {"judge": (backend, store)}, tally=tally)
+    judged = [row for row in done.rows if row.judgments]
+    assert len(judged) > 4
+    sides = {(side.author, side.attack) for row in judged for side in (row.a, row.b)}
+    assert tally.asked["judge", "text"] == len(sides)
+
+
+LOGS = 40
+
+
+@pytest.fixture
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A log of prompts and responses."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"prompt": f"What is {n} and one?", "response": f"It is probably {n + 1}, as one may see by counting."}
+        for n in range(LOGS)
+    ]
+    Path("logs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return "logs.jsonl"
+
+
+def attack(run: Callable[..., Any], judge: str, logs: str) -> Any:
+    options = ("--data", logs, "--attack", "prolixity", "--limit", "all", "--out", "r")
+    return run("attack", "--judge", f"planted:{judge}", *options)
+
+
+def test_rewrite_against_its_original_is_summed_up(run: Callable[..., Any], logs: str) -> None:
+    result = attack(run, "longer", logs)
+    assert result.code == 0
+    assert "no case has two responses by different authors; each rewrite is judged against its original" in result.err
+    printed = " ".join(result.out.split())
+    assert f"{LOGS} of {LOGS} prolixity rewrites won against their original" in printed
+    (document,) = [json.loads(Path("r/summary.json").read_text())]
+    rates = [one for one in document["results"] if one["measure"] == "distractor_win_rate"]
+    assert {(one["k"], one["n"]) for one in rates} == {(LOGS, LOGS)}
+    assert not any(one["measure"] == "flip_rate" for one in document["results"])
+
+
+@pytest.mark.parametrize(
+    ("judge", "limits", "code", "reason"),
+    [
+        ("longer", ("--max-win-rate", 0.3), 1, "lower bound of the rewrite win rate"),
+        ("fair", ("--max-win-rate", 0.3), 0, "rewrite win rates are below 0.3"),
+        ("fair", ("--max-win-rate", 0.01), 3, "do not settle 0.01"),
+        ("first", ("--max-win-rate", 0.3), 3, "most verdicts change with the order"),
+        ("longer", ("--max-shift", 0.2), 1, "lower bound of the shift"),
+        ("fair", ("--max-shift", 0.2), 0, "shifts are below 0.2"),
+        ("longer", ("--max-flip-rate", 0.1), 3, "a flip or a gain needs two responses per case: bound --max-win-rate"),
+        ("fair", ("--max-flip-rate", 0.1, "--max-win-rate", 0.3), 3, "no rate was measured, although it has"),
+        ("longer", ("--max-flip-rate", 0.1, "--max-win-rate", 0.3), 1, "lower bound of the rewrite win rate"),
+    ],
+)
+def test_gate_decides_by_win_rate_and_shift(
+    judge: str, limits: tuple[Any, ...], code: int, reason: str, run: Callable[..., Any], logs: str
+) -> None:
+    attack(run, judge, logs)
+    result = run("gate", "r", *limits)
+    assert result.code == code
+    assert reason in " ".join(result.out.split())
+
+
+def test_flips_and_page_say_why_there_are_none(run: Callable[..., Any], logs: str) -> None:
+    attack(run, "longer", logs)
+    shown = run("flips", "r")
+    assert (shown.code, "no flips were measured, since that needs two responses" in " ".join(shown.out.split())) == (
+        0,
+        True,
+    )
+    run("report", "r", "--html", "r.html")
+    assert "No flips were measured, since that needs two responses" in Path("r.html").read_text()
+
+
+def test_gate_on_few_prompts_is_inconclusive(run: Callable[..., Any], logs: str) -> None:
+    Path(logs).write_text("".join(Path(logs).read_text().splitlines(keepends=True)[:20]))
+    attack(run, "fair", logs)
+    result = run("gate", "r", "--max-win-rate", 0.5, "--json")
+    assert (result.code, json.loads(result.out)["decision"]) == (3, "inconclusive")
+
+
+def test_live_gate_says_what_to_do(run: Callable[..., Any], logs: str) -> None:
+    check_refusal(
+        run("gate", "--judge", "planted:fair", "--data", logs, "--max-flip-rate", 0.1),
+        "each rewrite is judged against its original",
+    )
+    check_refusal(
+        run("gate", "--judge", "planted:fair", "--data", logs, "--max-win-rate", 0.1),
+        "--max-win-rate needs a finished run",
+    )
+
+
+def test_labelled_pairs_cannot_evade_the_check_of_the_judge(run: Callable[..., Any]) -> None:
+    options = ("--attack", "prolixity", "--limit", 40, "--out", "p", "--measure", "fixed")
+    run("attack", "--judge", "planted:fair", "--protocol", "pairwise", *options)
+    result = run("gate", "p", "--max-win-rate", 0.3)
+    assert (result.code, "no pair was judged before a rewrite" in result.out.replace("\n", " ")) == (3, True)

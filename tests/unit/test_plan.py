@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 from builders import drive, request, verdict
 from hypothesis import given
@@ -16,6 +18,9 @@ from distract.core import plan as plans
 from distract.core.plan import PENDING, OpenRequests, Plan, PlanResult, gather, is_enough, step, tap
 from distract.core.plugin import Calls, Comparison, Protocol
 from distract.core.records import Judgment, Outcome, Reply, Request
+from distract.judging import parsers
+from distract.models.transformers.packs import Forward, Sharing, build_trie, lay_out, prune, walk
+from distract.studies.attack.minimal.edits import find_edits
 
 Texts = list[str]
 SHAPE = st.lists(st.integers(0, 3), max_size=4)
@@ -226,3 +231,185 @@ def test_protocol_with_a_wrong_value_names_it(fields: dict[str, Any], problem: s
 
     with pytest.raises(ValueError, match=problem):
         Protocol(**{"name": "p", "summary": "", "ask": ask, "calls": Calls(1), **fields})
+
+
+def test_very_long_texts_are_compared_at_their_ends_only() -> None:
+    # A search for all common words of these texts would take 500 MB.
+    old, new = (" ".join(["start", *([word] * 40_000), "end"]) for word in ("a", "b"))
+    edits = find_edits((f"{old} c",), (f"{new} c",))
+    assert "".join(edit.new for edit in edits).count("b") == 40_000
+    assert not any("start" in edit.old or "end" in edit.old for edit in edits)
+
+
+@each(
+    "text, expected",
+    ("[[A]]" * 2, "A"),
+    ("| a | b |\n|---|---|\n| " + "x | " * 900 + "[[A]] |", None),
+    ("# user\n[[A]]", None),
+    ("[[A]]\n### instruction\n[[B]]", "A"),
+    ("[[A]]\n[user]\n[[B]]", "A"),
+    ("[[A]]\n<user>\n[[B]]", "A"),
+    ("[[A]]\n- [/INST]\n[[B]]", "A"),
+)
+def test_linear_time_parser_reads_the_same(text: str, expected: str | None) -> None:
+    assert parsers.BRACKETS.read(text, "AB") == expected
+
+
+SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=14).map(tuple), min_size=1, max_size=14)
+
+
+@given(SEQUENCES)
+def test_each_sequence_lies_on_a_path_from_the_root(sequences: list[tuple[int, ...]]) -> None:
+    root = build_trie(dict(enumerate(sequences)))
+    by_index: dict[int, tuple[int, ...]] = {}
+    ways: dict[int, tuple[int, ...]] = {id(root): ()}
+    for node in walk(root):
+        way = ways[id(node)] + tuple(node.tokens.tolist())
+        by_index.update((index, way) for index in node.sequences)
+        ways.update((id(child), way) for child in node.children.values())
+        assert all(int(child.tokens[0]) == head for head, child in node.children.items())
+        # A node without a branch or an end would be merged with its child.
+        assert node is root or node.sequences or len(node.children) > 1
+    assert by_index == dict(enumerate(sequences))
+    assert root.size == len({sequence[: n + 1] for sequence in sequences for n in range(len(sequence))})
+
+
+# Few token ids and short sequences, so that prefixes are shared, nested and repeated all the time.
+BUDGETS = st.integers(1, 20)
+SHARINGS = st.sampled_from(["packed", "prefix", "none"])
+
+
+def visible_tokens(forwards: list[Forward], forward: Forward, at: int) -> list[tuple[int, int]]:
+    """(position, token) of every token that a token of a forward attends to, itself included."""
+    by_index = {one.index: one for one in forwards}
+    seen = [(int(forward.positions[j]), int(forward.tokens[j])) for j in np.flatnonzero(forward.visibility()[at])]
+    above = forward
+    while above.base is not None:
+        below = by_index[above.base]
+        assert below.keep
+        assert below.is_chain
+        seen.extend((int(p), int(t)) for p, t in zip(below.positions, below.tokens, strict=True) if p < above.past)
+        above = below
+    return sorted(seen)
+
+
+@given(SEQUENCES, BUDGETS, SHARINGS)
+def test_every_sequence_is_read_once_in_order(sequences: list[tuple[int, ...]], budget: int, sharing: Sharing) -> None:
+    forwards = lay_out(sequences, budget, sharing)
+    read: Counter[int] = Counter()
+    for forward in forwards:
+        for at, ending in forward.reads:
+            read.update(ending)
+            for index in ending:
+                assert visible_tokens(forwards, forward, at) == list(enumerate(sequences[index]))
+    assert read == Counter(range(len(sequences)))
+
+
+@given(SEQUENCES, BUDGETS, st.sampled_from(["packed", "prefix"]))
+def test_shared_tokens_are_forwarded_once_within_the_budget(
+    sequences: list[tuple[int, ...]], budget: int, sharing: Sharing
+) -> None:
+    forwards = lay_out(sequences, budget, sharing)
+    prefixes = {sequence[: n + 1] for sequence in sequences for n in range(len(sequence))}
+    assert sum(len(forward.tokens) for forward in forwards) == len(prefixes)
+    assert all(1 <= len(forward.tokens) <= budget for forward in forwards)
+    if sharing == "prefix":
+        assert all(forward.is_chain for forward in forwards)
+
+
+@given(SEQUENCES, BUDGETS, SHARINGS)
+def test_runs_agree_with_the_mask(sequences: list[tuple[int, ...]], budget: int, sharing: Sharing) -> None:
+    for forward in lay_out(sequences, budget, sharing):
+        mask = np.zeros_like(forward.visibility())
+        for start, stop, before in forward.runs(longest=3):
+            mask[start:stop, before] = True
+            mask[start:stop, start:stop] |= np.tri(stop - start, dtype=bool)
+        assert (mask == forward.visibility()).all()
+        assert forward.pairs == mask.sum() + forward.past * len(forward.tokens)
+
+
+@given(SEQUENCES, BUDGETS, SHARINGS, st.data())
+def test_pruning_keeps_whole_forwards_and_their_bases(
+    sequences: list[tuple[int, ...]], budget: int, sharing: Sharing, data: st.DataObject
+) -> None:
+    expected = data.draw(st.sets(st.sampled_from(range(len(sequences)))))
+    forwards = lay_out(sequences, budget, sharing)
+    left = prune(forwards, expected)
+    assert [f for f in forwards if f in left] == left
+    read = {index for forward in left for _, ending in forward.reads for index in ending}
+    assert expected <= read
+    done: set[int] = set()
+    for forward in left:
+        assert forward.base is None or forward.base in done
+        done.add(forward.index)
+    needed = {f.base for f in left} | {f.index for f in left if any(set(e) & expected for _, e in f.reads)}
+    assert done <= needed
+
+
+def test_oversized_prefix_is_cached_and_the_rest_packed() -> None:
+    rules = list(range(10))
+    sequences = [[*rules, 5], [*rules, 20, 21], [*rules, 30], [*rules, 20, 22]]
+    first, second = lay_out(sequences, budget=10, early=False)
+    assert (first.tokens.tolist(), first.keep, first.reads) == (rules, True, ())
+    assert second.tokens.tolist() == [5, 20, 21, 22, 30]
+    assert second.positions.tolist() == [10, 10, 11, 11, 10]
+    assert second.places.tolist() == [*rules, 10, 10, 11, 11, 10]
+    assert (second.base, second.past) == (first.index, 10)
+    assert second.reads == ((0, (0,)), (2, (1,)), (3, (3,)), (4, (2,)))
+
+
+def test_small_input_fits_one_forward() -> None:
+    assert len(lay_out([[1, 2], [1, 3], [4]], budget=4)) == 1
+
+
+@given(SEQUENCES, BUDGETS, SHARINGS, st.integers(0, 12))
+def test_sequence_beyond_the_reach_is_read_alone_and_whole(
+    sequences: list[tuple[int, ...]], budget: int, sharing: Sharing, reach: int
+) -> None:
+    forwards = lay_out(sequences, budget, sharing, reach)
+    read = sorted(index for forward in forwards for _, ending in forward.reads for index in ending)
+    assert read == list(range(len(sequences)))
+    for forward in forwards:
+        for _, ending in forward.reads:
+            if len(sequences[ending[0]]) > reach:
+                assert (forward.base, tuple(forward.tokens.tolist())) == (None, sequences[ending[0]])
+            else:
+                assert forward.positions.max() < reach
+
+
+def test_first_reply_needs_only_its_own_tokens() -> None:
+    # Three cases of ten tokens after the same rules, each with a question of four tokens and two answers of three.
+    cases = [
+        [[*range(5), *(n + q for q in range(4)), *(n + m + a for a in range(3))] for m in (10, 20)]
+        for n in (100, 200, 300)
+    ]
+    forwards = lay_out([one for case in cases for one in case], budget=24)
+    assert [(forward.base, forward.past, len(forward.tokens)) for forward in forwards] == [
+        (None, 0, 12),
+        (0, 9, 3),
+        (0, 5, 20),
+    ]
+    assert [[index for _, ending in forward.reads for index in ending] for forward in forwards] == [
+        [0],
+        [1],
+        [2, 3, 4, 5],
+    ]
+    assert [forward.keep for forward in forwards] == [True, False, False]
+
+
+def test_oversized_first_prompt_is_read_in_pieces() -> None:
+    forwards = lay_out([[*range(12)], [*range(11), 20]], budget=10)
+    assert [len(forward.tokens) for forward in forwards] == [10, 1, 2]
+
+
+def test_long_run_is_forwarded_in_pieces() -> None:
+    forwards = lay_out([list(range(25))], budget=10)
+    assert [len(forward.tokens) for forward in forwards] == [10, 10, 5]
+    assert [forward.base for forward in forwards] == [None, 0, 1]
+    assert [forward.keep for forward in forwards] == [True, True, False]
+
+
+@each("sequences, budget", ([[1]], 0), ([[1], []], 10))
+def test_invalid_input_is_refused(sequences: list[list[int]], budget: int) -> None:
+    with pytest.raises(ValueError, match=r"budget|empty"):
+        lay_out(sequences, budget)

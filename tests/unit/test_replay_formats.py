@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
 from loops import each
 
-from distract.core.records import Row
+from distract.core.records import PASS_MARK, Case, Judgment, Outcome, Response, Row, Side
 from distract.judging import published as replay
-from distract.judging.published import PublishedRun
+from distract.judging.published import PublishedRun, attach_labels
+from distract.studies.meta.comparisons import comparison_unit
 
 DATA = Path(__file__).parents[1] / "data" / "replay"
 LLMBAR = "llmbar/Colours/evaluators/judge-1"
@@ -279,3 +283,272 @@ def test_mismatched_reife_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / name).rename(tmp_path / "x.jsonl")
     (published,) = replay.load(str(tmp_path / "x.jsonl"))
     assert (published.judge, published.protocol, published.data) == (tmp_path.name, "replay", "x.jsonl")
+
+
+def case(name: str, prompt: str, first: tuple[str, str], second: tuple[str, str], preferred: str | None) -> Case:
+    responses = tuple(Response(author, (text,)) for author, text in (first, second))
+    return Case(name, (prompt,), responses, preferred, source="people")
+
+
+def published(*rows: Row, cases: tuple[Case, ...] = ()) -> PublishedRun:
+    known = {one.id: one for one in cases}
+    return PublishedRun("j", "p", "d", ("stored",), {"stored": rows}, True, "f", "0", known, "", {}, None, ("a note",))
+
+
+def row(name: str, a: str = "output_1", b: str = "output_2", label: Outcome | None = None) -> Row:
+    judgment = Judgment("a", (1.0, 0.0, 0.0), read="text")
+    return Row(name, name, "people", "p", "j", "none", Side(a), Side(b), None, (judgment,), label=label, data="d")
+
+
+def only_row(run: PublishedRun) -> Row:
+    ((row,),) = run.rows.values()
+    return row
+
+
+COLOURS = case("item-0001", "Name a colour.", ("output_1", "Red."), ("output_2", "A dog."), None)
+NAMED = "texts-4e37daefbf7dd15f"
+"""The name of a comparison by its texts: half a SHA-256. It is pinned, because stored names must not change."""
+
+
+@each(
+    "labelled_case, label",
+    (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x"), "a"),
+    (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "y"), "b"),
+    (case("q", "Name a colour.", ("x", "A dog."), ("y", "Red."), "x"), "b"),
+    (case("q", "Name a colour.", ("output_2", "Red."), ("output_1", "A dog."), "output_1"), "b"),
+    (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "tie"), "tie"),
+    (case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), None), None),
+)
+def test_texts_identify_a_label_in_either_order(labelled_case: Case, label: str | None) -> None:
+    joined_run = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": [labelled_case]})
+    joined = only_row(joined_run)
+    assert (joined.label, joined.data, joined.subset, joined.cluster) == (label, "set", "people", labelled_case.cluster)
+    # The case has the name of the data set and the order of the row, so the judgments are unchanged.
+    assert joined.case == "q"
+    authors = {response.text: response.author for response in labelled_case.responses}
+    assert (joined.a, joined.b) == (Side(authors["Red."]), Side(authors["A dog."]))
+    assert joined.judgments == row("item-0001").judgments
+    assert (joined_run.cases, joined_run.notes) == ({"q": labelled_case}, ("a note",))
+
+
+@each(
+    "labelled_case",
+    case("item-0001", "Name a color.", ("output_1", "Red."), ("output_2", "A dog."), "output_1"),
+    case("item-0001", "Name a colour.", ("output_1", "Red. "), ("output_2", "A dog."), "output_1"),
+    case("item-0001", "Name a colour.", ("output_1", "Red."), ("output_2", "Red."), "output_1"),
+)
+def test_known_texts_rule_out_matching_by_id(labelled_case: Case) -> None:
+    before = published(row("item-0001"), cases=(COLOURS,))
+    joined_run = attach_labels(before, {"set": [labelled_case]})
+    # The name derives from the texts, as without any data set; only the note mentions the data sets.
+    assert joined_run == replace(attach_labels(before, {}), notes=("a note", "1 row is in none of the data sets"))
+    named_row = replace(row(NAMED), a=Side("text-2"), b=Side("text-1"), cluster="item-0001")
+    assert joined_run.rows == {"stored": (named_row,)}
+    # So do the authors of its texts, which a report shows.
+    renamed = tuple(
+        replace(one, author=f"text-{number}") for number, one in zip((2, 1), COLOURS.responses, strict=True)
+    )
+    assert joined_run.cases == {NAMED: replace(COLOURS, responses=renamed)}
+
+
+ALONE = Case("c1", ("Hi.",), (Response("x", ("Hello.",)),))
+
+
+@each("passed", True, False, None)
+@each("is_known", True, False)
+def test_verdict_on_one_response_gets_its_label(passed: bool | None, is_known: bool) -> None:
+    """With texts, a response is found whatever its names; without, by the id of its case and its author."""
+    others = [replace(ALONE, id="c2", responses=(Response("x", ("Bye.",)),), passed=True), COLOURS]
+    judged = replace(row("c1", "x", PASS_MARK), design="pass")
+    texts = (ALONE,) if is_known else ()
+    author = "model" if is_known else "x"
+    labelled_case = replace(ALONE, responses=(Response(author, ("Hello.",)),), passed=passed)
+    joined_run = attach_labels(published(judged, cases=texts), {"set": [*others, labelled_case]})
+    label: Outcome | None = None if passed is None else "a" if passed else "b"
+    assert only_row(joined_run) == replace(
+        judged, a=Side(author), label=label, data="set", cluster=labelled_case.cluster, subset=""
+    )
+
+
+def test_verdict_on_an_unknown_response_keeps_the_pass_mark() -> None:
+    judged = replace(row("c1", "x", PASS_MARK, "b"), design="pass")
+    joined_run = attach_labels(published(judged, cases=(ALONE,)), {"set": [COLOURS]})
+    joined = only_row(joined_run)
+    assert (joined.a, joined.b, joined.label, joined.case[:6]) == (Side("text"), Side(PASS_MARK), "b", "texts-")
+    (renamed,) = joined_run.cases.values()
+    assert renamed.responses == (Response("text", ("Hello.",)),)
+
+
+def test_without_texts_the_id_and_both_authors_match() -> None:
+    labelled_cases = [
+        case("c1", "Hi.", ("y", "Hello."), ("x", "Go away."), "y"),
+        case("c2", "Hi.", ("y", "Hello."), ("z", "Go away."), "y"),
+    ]
+    rows = (row("c1", "x", "y"), row("c2", "x", "y"), row("c3", "x", "y"))
+    joined_run = attach_labels(published(*rows), {"set": labelled_cases})
+    assert [one.label for one in joined_run.rows["stored"]] == ["b", None, None]
+    assert [one.data for one in joined_run.rows["stored"]] == ["set", "d", "d"]
+    assert joined_run.notes[1:] == ("2 rows are in none of the data sets",)
+    assert joined_run.cases == {"c1": labelled_cases[0]}
+
+
+def test_only_the_name_separates_one_id_in_several_data_sets() -> None:
+    labelled_case = case("item-0001", "Hi.", ("output_1", "Hello."), ("output_2", "Go away."), "output_1")
+    other = replace(labelled_case, preferred="output_2")
+    joined_run = attach_labels(published(row("item-0001")), {"e": [other], "d": [labelled_case]})
+    assert (only_row(joined_run).label, only_row(joined_run).data) == ("a", "d")
+    joined_run = attach_labels(published(row("item-0001")), {"e": [other], "f": [labelled_case]})
+    assert (only_row(joined_run).label, only_row(joined_run).data) == (None, "d")
+    assert joined_run.notes[1:] == ("1 row is in none of the data sets",)
+
+
+def test_label_is_kept() -> None:
+    labelled_case = case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")
+    joined_run = attach_labels(published(row("item-0001", label="b"), cases=(COLOURS,)), {"set": [labelled_case]})
+    assert (only_row(joined_run).label, only_row(joined_run).data) == ("b", "set")
+    before = published(row("c1", label="tie"))
+    assert attach_labels(before, {"set": [replace(labelled_case, id="c1")]}) == before
+
+
+def test_different_labels_are_noted() -> None:
+    labelled_cases = [
+        case("q1", "Name a colour.", ("x", "Red."), ("y", "A dog."), None),
+        case("q2", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x"),
+        case("q3", "Name a colour.", ("x", "A dog."), ("y", "Red."), "x"),
+    ]
+    joined_run = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": labelled_cases[:2]})
+    assert (only_row(joined_run).label, joined_run.notes) == ("a", ("a note",))
+    joined_run = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": labelled_cases})
+    assert only_row(joined_run).label == "a"
+    assert joined_run.notes[1:] == ("1 row is in the data sets with several labels (the first one counts)",)
+
+
+def test_authors_separate_equal_texts() -> None:
+    same = case("item-0001", "Hi.", ("output_1", "Hi."), ("output_2", "Hi."), None)
+    labelled_case = case("q", "Hi.", ("output_2", "Hi."), ("output_1", "Hi."), "output_1")
+    assert only_row(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [labelled_case]})).label == "a"
+    other = case("q", "Hi.", ("x", "Hi."), ("y", "Hi."), "y")
+    assert only_row(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [other]})).label == "b"
+
+
+def test_reife_gets_the_labels_of_a_data_set() -> None:
+    (run,) = replay.load(str(DATA / "reife" / "colours.llama-3.1-8b.base_pairwise.pairwise_vanilla.jsonl"))
+    labelled_cases = [
+        case("item-0001", "Name a colour.", ("output_1", "A dog."), ("output_2", "Red."), "output_2"),
+        case("item-0002", "Say yes.", ("output_1", "No."), ("output_2", "Yes."), "output_2"),
+    ]
+    joined_run = attach_labels(run, {"colours": labelled_cases})
+    for rule in run.rules:
+        assert [one.label for one in joined_run.rows[rule]] == ["a", "b", None]
+        assert [one.judgments for one in joined_run.rows[rule]] == [one.judgments for one in run.rows[rule]]
+    assert joined_run.notes == ("1 row is in none of the data sets",)
+
+
+def test_unmatched_pair_keeps_its_name() -> None:
+    before = published(row("c1", "x", "y"))
+    assert attach_labels(before, {}) == before
+    # One of the two texts is not sufficient for a name.
+    half = published(row("item-0001", "output_1", "else"), cases=(COLOURS,))
+    assert attach_labels(half, {}) == half
+
+
+def test_repeated_question_is_a_separate_comparison() -> None:
+    again, other = replace(COLOURS, id="item-0003"), replace(COLOURS, id="item-0004", prompt=("Hi.",))
+    before = published(
+        *map(row, ("item-0001", "item-0002", "item-0003", "item-0004")),
+        cases=(COLOURS, replace(COLOURS, id="item-0002"), again, other),
+    )
+    first, second, third, fourth = attach_labels(before, {}).rows["stored"]
+    assert [one.case for one in (first, second, third)] == [NAMED, f"{NAMED}~2", f"{NAMED}~3"]
+    assert fourth.case.startswith("texts-")
+    assert fourth.case.partition("~") != (NAMED, "", "")
+    labelled_case = case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")
+    rows = attach_labels(before, {"set": [labelled_case]}).rows["stored"]
+    assert [one.case for one in rows] == ["q", "q~2", "q~3", fourth.case]
+    assert [one.label for one in rows] == ["a", "a", "a", None]
+
+
+@each("data", {}, {"set": [case("q", "Name a colour.", ("x", "Red."), ("y", "A dog."), "x")]})
+def test_repeated_question_in_swapped_order_is_separate(data: dict[str, list[Case]]) -> None:
+    turned = case("item-0002", "Name a colour.", ("output_1", "A dog."), ("output_2", "Red."), None)
+    joined_run = attach_labels(published(row("item-0001"), row("item-0002"), cases=(COLOURS, turned)), data)
+    assert len({comparison_unit(one)[0] for one in joined_run.rows["stored"]}) == 2
+
+
+def test_all_rules_of_a_run_give_a_comparison_the_same_name() -> None:
+    cases = (COLOURS, replace(COLOURS, id="item-0002"))
+    before = published(row("item-0001"), row("item-0002"), cases=cases)
+    before = replace(before, rules=("stored", "parsed"), rows={**before.rows, "parsed": before.rows["stored"]})
+    joined_run = attach_labels(before, {})
+    assert [one.case for one in joined_run.rows["stored"]] == [NAMED, f"{NAMED}~2"]
+    assert joined_run.rows["stored"] == joined_run.rows["parsed"]
+
+
+def test_equal_texts_have_one_name_and_keep_their_authors() -> None:
+    same = case("item-0001", "Hi.", ("output_1", "Hi."), ("output_2", "Hi."), None)
+    joined_run = only_row(attach_labels(published(row("item-0001"), cases=(same,)), {}))
+    assert joined_run.case.startswith("texts-")
+    assert (joined_run.a, joined_run.b) == (Side("output_1"), Side("output_2"))
+
+
+def test_turn_boundaries_are_part_of_the_texts() -> None:
+    def case_names(prompt: tuple[str, ...], first: tuple[str, ...], second: tuple[str, ...]) -> str:
+        responses = (Response("output_1", first), Response("output_2", second))
+        one = Case("item-0001", prompt, responses, None)
+        return only_row(attach_labels(published(row("item-0001"), cases=(one,)), {})).case
+
+    several = [
+        case_names(("a", "b"), ("c", "d"), ("e", "f")),
+        case_names(("ab",), ("c", "d"), ("e", "f")),
+        case_names(("a", "b"), ("cd",), ("e", "f")),
+        case_names(("a", "b"), ("c", "d"), ("ef",)),
+        case_names(("a", "b"), ("c", ""), ("de", "f")),
+        case_names(("a", "b"), ("e", "d"), ("c", "f")),
+        case_names(("a",), ("b", "c"), ("d", "e")),
+    ]
+    assert len(set(several)) == len(several)
+
+
+WORDS = st.sampled_from(["Red.", "Blue.", "A dog.", ""])
+
+
+@given(
+    texts=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5, unique_by=lambda pair: frozenset(pair)),
+    data=st.data(),
+)
+def test_files_of_the_same_texts_are_joined_in_any_order(texts: list[tuple[str, str]], data: st.DataObject) -> None:
+    def case_names(pairs: list[tuple[str, str]]) -> dict[object, frozenset[tuple[str, str]]]:
+        """The authors and texts of each unit."""
+        cases = [
+            case(f"item-{number}", "Hm?", ("output_1", first), ("output_2", second), None)
+            for number, (first, second) in enumerate(pairs)
+        ]
+        rows = attach_labels(published(*(row(one.id) for one in cases), cases=tuple(cases)), {}).rows["stored"]
+        return {
+            comparison_unit(one)[0]: frozenset({(one.a.author, first), (one.b.author, second)})
+            for one, (first, second) in zip(rows, pairs, strict=True)
+        }
+
+    whole = case_names(texts)
+    assert len(whole) == len(texts)
+    chosen = data.draw(st.lists(st.sampled_from(texts), unique=True, min_size=1))
+    turned = [pair[::-1] if data.draw(st.booleans()) else pair for pair in chosen]
+    assert case_names(turned).items() <= whole.items()
+
+
+@given(
+    texts=st.lists(st.tuples(WORDS, WORDS, st.sampled_from(["x", "y", "tie", None])), min_size=1, max_size=5),
+    turned=st.booleans(),
+)
+def test_response_order_of_a_data_set_does_not_matter(texts: list[tuple[str, str, str | None]], turned: bool) -> None:
+    ours, labelled_cases, expected = [], [], []
+    for number, (first, second, preferred) in enumerate(texts):
+        ours.append(case(f"o{number}", str(number), ("output_1", first), ("output_2", second), None))
+        result = case(f"t{number}", str(number), ("x", first), ("y", second), preferred)
+        swap = turned and first != second
+        labelled_cases.append(replace(result, responses=result.responses[::-1]) if swap else result)
+        expected.append({"x": "a", "y": "b", "tie": "tie", None: None}[preferred])
+    run = published(*(row(one.id) for one in ours), cases=tuple(ours))
+    found_run = attach_labels(run, {"set": labelled_cases[::-1]})
+    assert [one.label for one in found_run.rows["stored"]] == expected
+    assert attach_labels(found_run, {"set": labelled_cases}).rows == found_run.rows

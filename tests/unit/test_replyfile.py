@@ -15,7 +15,7 @@ import pytest
 from builders import request
 from command_result import Run
 from loops import each
-from test_store import change_store
+from test_runs import change_store
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import MAX_TOKENS, Reply

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import damage_file, row, run_parameters, scored, verdict
+from builders import damage_file, request, row, run_parameters, scored, verdict
+from hypothesis import given
+from hypothesis import strategies as st
 from loops import each
 
-from distract.core.errors import DataError, UsageError
+from distract.core import registry
+from distract.core.errors import BackendError, DataError, UsageError
+from distract.core.plugin import Comparison
 from distract.core.recorder import Recorder, default_path, dump
-from distract.core.records import Response, Rewrite, Row, Side
+from distract.core.records import Reply, Response, Rewrite, Row, Side, Slots
 from distract.core.runs import load
+from distract.core.store import Store
+from distract.data import datasets
 
 PARAMETERS = run_parameters(name="d", protocols={"absolute": ["score"]})
 ROWS = [
@@ -147,3 +156,140 @@ def test_rows_are_the_same_bytes_each_time(tmp_path: Path) -> None:
     for name in ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json"):
         assert (one / name).read_bytes() == (two / name).read_bytes()
     assert Row(**{**json.loads((one / "rows.jsonl").read_text().splitlines()[2]), "judgments": ()}).excluded
+
+
+IDENTITY = {"engine": "openai", "model": "gpt-4o-mini", "base_url": "https://api.openai.com/v1"}
+
+KEYS = {
+    "absolute": "a935b87e9d3f04718f9c9eed",
+    "alpaca-eval": "61f2f8a46af5a2efc924b184",
+    "arena-hard": "fd63e36112fd731cd0021562",
+    "base": "730196e5317c7d70a466f9a8",
+    "cot": "f7fe503affe11ccd53a9037a",
+    "cot-consistency": "414fa185cef2b9e63ebcf9c3",
+    "fine-grained-diff": "c30f2980b7ac5a4ce94b6f63",
+    "metric": "2b3a764ab7db21d5a3377931",
+    "metric-reference": "2b3a764ab7db21d5a3377931",
+    "multi-aspect-single": "128bf07a9abc6fefd859c257",
+    "multi-aspect-two": "4663138eb47bce9c48e3010b",
+    "multi-role-round1": "d163220b5ceb9f9095d9c67c",
+    "multi-role-round2": "d163220b5ceb9f9095d9c67c",
+    "pairwise": "f6b90d1d65a533e662b77b2d",
+    "pointwise": "9654ff4a3f99d1ab5f5eb07e",
+    "prepair": "177a1ae9038b4095f51101b4",
+    "prepair-metric": "2b3a764ab7db21d5a3377931",
+    "prepair-star": "85ff658d398a680a36e7888e",
+    "prepair-tie": "177a1ae9038b4095f51101b4",
+    "protocol-consistency": "f7fe503affe11ccd53a9037a",
+    "rank": "8ade38be60a45dc598a478ef",
+    "reference": "c189e4a4687ec547080907c1",
+    "solve-first": "e04c87f44a3133f479e1ea1f",
+    "strong-reference": "c189e4a4687ec547080907c1",
+    "swap-synthesize": "f7fe503affe11ccd53a9037a",
+    "wild-bench": "bede3ee8f07da26f8c64945e",
+}
+"""The keys of the first request of each protocol about one case, as of November 2026."""
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_stored_keys_do_not_change(name: str, tmp_path: Path) -> None:
+    case = datasets.load("tweakset").cases[0]
+    first, second, *_ = case.originals
+    plan = registry.get_protocol(name).ask(Comparison(case, first, second))
+    request, *_ = next(plan)
+    with Store(tmp_path / "store", IDENTITY) as store:
+        assert store.key(request).hex()[:24] == KEYS[name]
+
+
+WHO = {"model": "m", "engine": "scripted"}
+
+
+def change_store(path: Path, statement: str, *values: object) -> None:
+    """Change a store's file by another connection."""
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(statement, values)
+
+
+def test_stored_reply_is_available_in_another_session(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "replies.sqlite"
+    reply = Reply("ä\x00[[A]]", (0.1, 0.2, 0.7), 0.123456789012345, "choices", None, 11, 0)
+    with Store(path, WHO) as store:
+        store.put([(store.key(request()), reply)])
+    with Store(path, WHO) as store:
+        assert store.get([store.key(request()), store.key(request("other"))]) == {store.key(request()): reply}
+        assert len(store) == 1
+    with Store(path, {**WHO, "model": "n"}) as store:
+        assert not store.get([store.key(request())])
+        assert len(store) == 0
+
+
+@given(st.text(), st.text())
+def test_keys_differ_exactly_when_the_request_does(one: str, two: str) -> None:
+    with Store(Path(":memory:"), WHO) as store:
+        assert (store.key(request(one)) == store.key(request(two))) == (one == two)
+        assert store.key(request(one)) != store.key(request(one, sample=1))
+
+
+def test_slots_enter_the_key_only_for_a_judge_that_reads_them() -> None:
+    one, two = (request(slots=Slots(name, (Response("x", ("t",)),), ())) for name in ("c1", "c2"))
+    with Store(Path(":memory:"), WHO) as reads_text, Store(Path(":memory:"), WHO, reads_slots=True) as reads_slots:
+        assert reads_text.key(one) == reads_text.key(two)
+        assert reads_slots.key(one) != reads_slots.key(two)
+
+
+@given(st.text(), st.text(), st.text(), st.sampled_from([None, 1, 3]))
+def test_key_is_a_digest_of_identity_and_request_as_json(
+    case: str, text: str, label: str, severity: int | None
+) -> None:
+    responses = (Response("x", (text, "t")), Response("y", (text,), "f", severity))
+    arguments = request(text, slots=Slots(case, responses, (("first", label),)))
+    who = hashlib.sha256(json.dumps(sorted(WHO.items())).encode()).digest()
+    slots = (
+        case,
+        [(r.author, r.turns, r.attack, r.severity) for r in responses],
+        arguments.slots and arguments.slots.outcomes,
+    )
+    with Store(Path(":memory:"), WHO, reads_slots=True) as store:
+        whole = who + arguments.key.encode() + json.dumps(slots).encode()
+        assert store.key(arguments) == hashlib.sha256(whole).digest()
+
+
+def test_existing_reply_stays(tmp_path: Path) -> None:
+    with Store(tmp_path / "s", WHO) as store:
+        key = store.key(request())
+        store.put([(key, Reply("first"))])
+        store.put([(key, Reply("second"))])
+        assert store.get([key])[key].text == "first"
+
+
+def test_more_keys_than_one_query_takes_are_read(tmp_path: Path) -> None:
+    with Store(tmp_path / "s", WHO) as store:
+        keys = [store.key(request(str(i))) for i in range(1201)]
+        store.put((key, Reply(str(i))) for i, key in enumerate(keys))
+        replies = store.get(keys)
+        assert [replies[key].text for key in keys] == [str(i) for i in range(1201)]
+
+
+def test_invalid_store_file_is_one_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("these are not the replies you are looking for, " * 50)
+    for place in (path, tmp_path):
+        with pytest.raises(UsageError, match="not usable as a store"):
+            Store(place, WHO)
+
+
+def test_damage_during_a_run_is_our_error(tmp_path: Path) -> None:
+    with Store(tmp_path / "s", WHO) as store:
+        change_store(tmp_path / "s", "drop table replies")
+        with pytest.raises(BackendError, match="store of replies failed"):
+            store.get([store.key(request())])
+
+
+@each("stored", "cut off", "", "null", "5", '["", 3]', b"[", "[" * 20_000, "[null], [null]")
+def test_damaged_reply_is_one_clear_line(tmp_path: Path, stored: str | bytes) -> None:
+    with Store(tmp_path / "s", WHO) as store:
+        keys = [store.key(request(name)) for name in ("one", "two")]
+        store.put([(key, Reply("fine")) for key in keys])
+        change_store(tmp_path / "s", "update replies set reply = ? where key = ?", stored, keys[0])
+        with pytest.raises(UsageError, match="a stored reply is damaged; name another file with --store"):
+            store.get(keys)

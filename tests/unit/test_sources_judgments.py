@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from builders import scored, verdict
 from hypothesis import given
@@ -16,13 +20,14 @@ from hypothesis import strategies as st
 from loops import each
 from test_runs import PARAMETERS
 
-from distract.core.errors import DataError
+from distract.core.errors import DataError, DistractError, UnknownName, UsageError
 from distract.core.recorder import Recorder
 from distract.core.records import Case, Judgment, Response, Row, Side
-from distract.data.datasets import load
+from distract.data.datasets import READERS, load
 from distract.data.formats.native import format_line
+from distract.data.tables import open_table
 from distract.stats.ratings.matches import Matches
-from distract.studies.leaderboard.sources import from_rows, read
+from distract.studies.leaderboard.sources import FORMATS, from_rows, read
 from distract.studies.leaderboard.sources.labelled import NO_LABEL, NOT_TWO
 
 GOLDEN = Path(__file__).parents[1] / "data" / "readers"
@@ -339,3 +344,200 @@ def test_unreliable_run_is_refused(tmp_path: Path) -> None:
     file.write_text("{}")
     with pytest.raises(DataError, match="is a file; name a run folder"):
         read(f"run:{file}")
+
+
+VOTES = "model_a,model_b,winner\nx,y,tie\n"
+
+
+def test_every_readable_data_set_is_a_format() -> None:
+    assert {"arena", "mtbench-judges", "run", "scores", *READERS} == {*FORMATS}
+
+
+def test_existing_path_wins_over_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("arena:v.csv", "nope:v.csv", "hub:v.csv", "v.csv"):
+        Path(name).write_text(VOTES)
+        (source,) = read(name)
+        assert (source.name, source.format) == (name, "arena")
+    (source,) = read("arena:arena:v.csv")
+    assert source.name == "arena:v.csv"
+
+
+@each(
+    "spec, kind, expected",
+    ("elsewhere.csv", DataError, r"elsewhere.csv: no such file \(built-in data sets: tweakset\)"),
+    ("arena:elsewhere.csv", DataError, "elsewhere.csv: no such file"),
+    ("", DataError, "no such file"),
+    ("arena:", DataError, "no such file"),
+    ("x" * 5000, DataError, "no such file"),
+    ("a\0b", DataError, "no such file"),
+    ("areana:v.csv", UnknownName, r"unknown format of matches 'areana'; did you mean 'arena'\? \(known: .*mt-bench"),
+    ("tweakset", DataError, r"nothing can be rated: not two responses of different authors \(\d+\)"),
+)
+def test_missing_source_is_one_line(
+    spec: str, kind: type[DistractError], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(kind, match=expected):
+        read(spec)
+
+
+def test_irregular_file_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="pipe: is not a regular file"):
+        read(str(tmp_path / "pipe"))
+
+
+@each(
+    "name, form",
+    ("native.jsonl", "native"),
+    ("reife.json", "reife"),
+    ("llmbar.json", "llmbar"),
+    ("pandalm.json", "pandalm"),
+    ("instrusum.json", "instrusum"),
+    ("judgebench.jsonl", "judgebench"),
+    ("rewardbench.jsonl", "rewardbench"),
+    ("mt-bench-human.jsonl", "arena"),  # votes are recognised before the cases made of them
+)
+def test_content_identifies_the_format(name: str, form: str) -> None:
+    (source,) = read(str(GOLDEN / name))
+    assert source.format == form
+
+
+def test_human_votes_are_read_as_votes_or_as_cases() -> None:
+    path = GOLDEN / "mt-bench-human.jsonl"
+    votes, cases = (read(f"{form}:{path}")[0] for form in ("arena", "mt-bench-human"))
+    assert len(votes.matches) > len(cases.matches)
+    assert votes.matches.models == cases.matches.models
+    assert cases.left_out == {"the annotators do not agree": 1}
+
+
+def test_labelled_hub_sets_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distract.data.hub.load_table", lambda *_: open_table(GOLDEN / "rewardbench.jsonl"))
+    for spec in ("hub:org/name", "rewardbench:hub:org/name"):
+        (source,) = read(spec)
+        assert (source.format, source.matches.models) == ("rewardbench", ("response_1", "response_2"))
+
+
+@each("name", "ifeval.jsonl", "alpaca-eval.json")
+def test_prompts_without_comparisons_are_no_matches(name: str) -> None:
+    with pytest.raises(UsageError, match="holds no labelled pairs of responses"):
+        read(str(GOLDEN / name))
+
+
+def test_vote_file_with_unknown_columns_lists_the_missing_ones(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    path.write_text(json.dumps({"left": "x", "right": "y", "winner": "left"}))
+    with pytest.raises(DataError, match="field 'model_a': missing; found 'left', 'right', 'winner'"):
+        read(str(path))
+    path.write_text(json.dumps([{"left": "x"}]))
+    with pytest.raises(DataError, match="in no format that distract knows"):
+        read(str(path))
+
+
+OUTCOMES = ("a", "b", "tie")
+Rows = list[dict[str, Any]]
+
+
+def write_scores(path: Path, rows: Rows) -> str:
+    if path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    elif path.suffix == ".parquet":
+        import pyarrow
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def list_scored_games(spec: str) -> list[tuple[str, str, str]]:
+    matches = read(spec)[0].matches
+    sides = zip(matches.a, matches.b, matches.outcome, strict=True)
+    return [(matches.models[a], matches.models[b], OUTCOMES[outcome]) for a, b, outcome in sides]
+
+
+def score_rows(*scores: tuple[str, float | None], prompt: int = 1, **more: Any) -> Rows:
+    return [{"model": name, "score": score, "question_id": prompt, **more} for name, score in scores]
+
+
+@each("suffix", "jsonl", "csv", "parquet")
+def test_every_model_meets_every_other_on_each_prompt(tmp_path: Path, suffix: str) -> None:
+    rows = [*score_rows(("x", 7.0), ("y", 3.0), ("z", 7.0)), *score_rows(("z", 2.0), ("x", 1.0), prompt=2)]
+    spec = write_scores(tmp_path / f"scores.{suffix}", rows)
+    assert list_scored_games(spec) == [("x", "y", "a"), ("x", "z", "tie"), ("y", "z", "b"), ("z", "x", "a")]
+    (source,) = read(spec)
+    assert (source.format, source.matches.clusters) == ("scores", 2)
+    assert list_scored_games(f"scores:{spec}") == list_scored_games(spec)
+
+
+def test_turns_and_judges_stay_apart_within_one_prompt(tmp_path: Path) -> None:
+    rows = [
+        row for turn in (1, 2) for row in score_rows(("x", turn), ("y", 1.5), turn=turn, judge=["gpt-4", "single-v1"])
+    ]
+    spec = write_scores(tmp_path / "scores.jsonl", rows)
+    assert list_scored_games(spec) == [("x", "y", "b"), ("x", "y", "a")]
+    assert read(spec)[0].matches.clusters == 1
+
+
+def test_missing_score_makes_no_match(tmp_path: Path) -> None:
+    rows = [*score_rows(("x", None), ("y", 1.0), ("z", -1.0)), *score_rows(("x", 2.0), ("y", -1.0), prompt=2)]
+    (source,) = read(write_scores(tmp_path / "scores.jsonl", rows))
+    assert (len(source.matches), source.matches.invalid) == (2, 2)
+    fastchat = [{**row, "judge": ["j", "single"], "judgment": "", "user_prompt": "", "turn": 1} for row in rows]
+    with pytest.raises(DataError, match=r"no valid verdict \(4\)"):
+        read(write_scores(tmp_path / "single.jsonl", fastchat))
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from("wxyz"), st.integers(-20, 20), min_size=2), min_size=1, max_size=6),
+    st.integers(-1000, 1000),
+)
+def test_constant_added_to_all_scores_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, prompts: list[dict[str, int]], constant: int
+) -> None:
+    folder = tmp_path_factory.mktemp("scores")
+    plain, moved = (
+        [
+            row
+            for i, one in enumerate(prompts)
+            for row in score_rows(*((n, s / 8 + add) for n, s in one.items()), prompt=i)
+        ]
+        for add in (0, constant)
+    )
+    result = list_scored_games(write_scores(folder / "one.jsonl", plain))
+    assert result == list_scored_games(write_scores(folder / "two.jsonl", moved))
+    naive = [
+        (a, b, "tie" if one[a] == one[b] else "a" if one[a] > one[b] else "b")
+        for one in prompts
+        for a, b in combinations(one, 2)
+    ]
+    assert result == naive
+
+
+@each(
+    "rows, message",
+    ([*score_rows(("x", 1)), *score_rows(("x", 2))], r":2: field 'model': 'x' has a score for this prompt on line 1"),
+    (
+        [*score_rows(("x", 1)), {"model": "y", "score": "good", "question_id": 1}],
+        r":2: field 'score': expected a number",
+    ),
+    ([*score_rows(("x", 1)), {"model": "y", "question_id": 1}], r":2: field 'score': missing"),
+    ([*score_rows(("x", 1)), {"model": "y", "score": 1}], r":2: field 'question_id': missing"),
+    ([*score_rows(("x", 1)), {"model": 3, "score": 1, "question_id": 1}], r":2: field 'model': expected text"),
+    (score_rows(("x", 1)), "holds no match"),
+    ([*score_rows(("x", True))], r":1: field 'score': expected a number"),
+)
+def test_wrong_scores_are_one_line(tmp_path: Path, rows: Rows, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(write_scores(tmp_path / "scores.jsonl", rows))
+
+
+def test_row_order_within_a_prompt_sets_the_pair_order(tmp_path: Path) -> None:
+    (source,) = read(write_scores(tmp_path / "s.jsonl", score_rows(("z", 1), ("a", 2))))
+    assert source.matches.models == ("a", "z")
+    assert np.array_equal(source.matches.a, [1])

@@ -12,8 +12,8 @@ from builders import finish, row, set_up, verdict
 from command_result import Run
 from loopback import FakeServer, ReceivedRequest, completion
 from loops import each
-from test_leaderboard_cli import data
-from test_unread import texts
+from test_leaderboard_design import data
+from test_verdicts import texts
 
 import distract
 from distract.core.job import FinishedRun
