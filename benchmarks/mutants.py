@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import json
 import os
 import signal
@@ -29,8 +30,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PROCESSES = 2
-SECONDS = 240
-"""Bound of a mutant's tests; one that hangs counts as caught, as a suite with a time limit would catch it."""
+SECONDS = 90
+"""Bound of a mutant's tests: one that survives so long counts as not caught."""
+
+FILES = 12
+"""Files of tests that `draw` runs for a mutant; `check` runs all that reach it, with more time."""
 
 SWAPS: Mapping[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -114,14 +118,15 @@ def find_mutants(file: str, text: str) -> Iterator[Mutant]:
 
 def install(folder: Path) -> Path:
     """Install the package into a folder."""
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder), str(ROOT)]
-    subprocess.run(command, check=True)
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--upgrade", "--target", str(folder)]
+    subprocess.run([*command, str(ROOT)], check=True)
     return folder
 
 
 def run_tests(site: Path, options: Sequence[str], seconds: float | None = None) -> int:
-    """Run unit tests on the installed package; return pytest's exit code, 1 where they take too long."""
+    """Run unit tests on the installed package; return pytest's exit code, 0 where they take too long."""
     environment = {**os.environ, "PYTHONPATH": str(site), "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     pytest = str(Path(sys.executable).with_name("pytest"))
     command = [pytest, "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci", *options]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
@@ -129,7 +134,8 @@ def run_tests(site: Path, options: Sequence[str], seconds: float | None = None) 
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        return process.wait() or 1
+        process.wait()
+        return 0
 
 
 @dataclass(frozen=True)
@@ -148,16 +154,17 @@ class Reach:
 def record_reach(site: Path, folder: Path) -> Reach:
     """Run all unit tests with coverage; print the coverage by branch."""
     sys.path.remove(str(Path(__file__).parent))  # where coverage.py is another benchmark
-    import coverage
-
+    coverage: Any = importlib.import_module("coverage")
     (site / "reach_plugin.py").write_text(PLUGIN, encoding="utf-8")
     os.environ["COVERAGE_FILE"] = str(folder / "coverage")
     options = ["-p", "reach_plugin", "--cov=distract", "--cov-branch", "--cov-report=", "-n", str(PROCESSES)]
-    run_tests(site, ["tests/unit", "--dist", "loadfile", "--no-loadscope-reorder", *options])
+    if not (folder / "coverage").exists():
+        run_tests(site, ["tests/unit", "--dist", "loadfile", "--no-loadscope-reorder", *options])
     measured = coverage.Coverage(data_file=str(folder / "coverage"))
     measured.load()
     with (folder / "report").open("w") as report:
-        print(f"coverage by branch: {measured.report(file=report, precision=2):.2f}%", flush=True)
+        total = measured.report(file=report, precision=2, include=[f"{site}/distract/*"])
+    print(f"coverage by branch: {total:.2f}%", flush=True)
     data = measured.get_data()
     files = {str(Path(file).relative_to(site)): file for file in data.measured_files() if site in Path(file).parents}
     tests = {name: data.contexts_by_lineno(file) for name, file in files.items()}
@@ -165,9 +172,9 @@ def record_reach(site: Path, folder: Path) -> Reach:
     return Reach(tests, sizes)
 
 
-def is_caught(mutant: Mutant, site: Path, reach: Reach, number: int) -> bool:
-    """Whether a test fails with the fault."""
-    path, files = site / mutant.file, reach.of(mutant)
+def is_caught(mutant: Mutant, site: Path, files: Sequence[str], seconds: float, number: int) -> bool:
+    """Whether a test of these files fails with the fault."""
+    path = site / mutant.file
     text = path.read_text(encoding="utf-8")
     changed = mutant.apply(text)
     if changed is None or not files:
@@ -176,16 +183,9 @@ def is_caught(mutant: Mutant, site: Path, reach: Reach, number: int) -> bool:
         path.write_text(changed, encoding="utf-8")
         # Python compiles a file again if its time differs.
         os.utime(path, (number, number))
-        return run_tests(site, ["-x", *files], SECONDS) != 0
+        return run_tests(site, ["-x", *files], seconds) != 0
     finally:
         path.write_text(text, encoding="utf-8")
-
-
-def sort_mutants(mutants: Sequence[Mutant], sites: Sequence[Path], reach: Reach, first: int) -> list[bool]:
-    """Whether each mutant is caught, at the same time in as many folders."""
-    with ThreadPoolExecutor(len(sites)) as pool:
-        numbers = range(first, first + len(mutants))
-        return list(pool.map(is_caught, mutants, sites[: len(mutants)], [reach] * len(mutants), numbers))
 
 
 def main() -> None:
@@ -197,11 +197,15 @@ def main() -> None:
     draw.add_argument("--seed", type=int, default=0)
     draw.add_argument("--out", type=Path, required=True)
     commands.add_parser("check").add_argument("mutants", type=Path)
+    for command in commands.choices.values():
+        command.add_argument("--scratch", type=Path, help="a folder to keep, whose record of coverage is used again")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        sites = [install(Path(scratch, str(number))) for number in range(PROCESSES)]
-        reach = record_reach(sites[0], Path(scratch))
-        if given.command == "draw":
+    is_drawing = given.command == "draw"
+    with tempfile.TemporaryDirectory() as temporary:
+        scratch = (given.scratch or Path(temporary)).resolve()
+        sites = [install(scratch / str(number)) for number in range(PROCESSES)]
+        reach = record_reach(sites[0], scratch)
+        if is_drawing:
             candidates = [
                 mutant
                 for file in sorted(reach.tests)
@@ -211,21 +215,25 @@ def main() -> None:
             Random(given.seed).shuffle(candidates)
         else:
             candidates = [Mutant(**one) for one in json.loads(given.mutants.read_text(encoding="utf-8"))]
-        number = len(candidates) if given.command == "check" else given.number
+        number = given.number if is_drawing else len(candidates)
         caught: list[Mutant] = []
         survivors: list[Mutant] = []
         for start in range(0, len(candidates), PROCESSES):
             batch = candidates[start : start + PROCESSES]
-            for mutant, is_hit in zip(batch, sort_mutants(batch, sites, reach, 1 + start), strict=True):
+            files = [reach.of(mutant)[: FILES if is_drawing else None] for mutant in batch]
+            seconds = [SECONDS if is_drawing else 4 * SECONDS] * len(batch)
+            with ThreadPoolExecutor(PROCESSES) as pool:
+                hits = list(pool.map(is_caught, batch, sites, files, seconds, range(1 + start, 1 + start + len(batch))))
+            for mutant, is_hit in zip(batch, hits, strict=True):
                 (caught if is_hit else survivors).append(mutant)
                 mark = "caught  " if is_hit else "SURVIVES"
                 print(f"{mark} {mutant.file}:{mutant.line}: {mutant.after.strip()}", flush=True)
-            if given.command == "draw":
+            if is_drawing:
                 given.out.write_text(json.dumps([asdict(one) for one in caught[:number]], indent=1) + "\n")
                 if len(caught) >= number:
                     break
     print(f"{len(caught)} caught, {len(survivors)} not")
-    sys.exit(given.command == "check" and bool(survivors))
+    sys.exit(not is_drawing and bool(survivors))
 
 
 if __name__ == "__main__":

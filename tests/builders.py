@@ -1,11 +1,11 @@
 """Small builders of records for tests: each takes only what a test is about."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from distract.core import registry
 from distract.core.backend import Backend
@@ -29,6 +29,9 @@ from distract.core.study import R
 from distract.core.usage import Tally
 from distract.studies.attack.minimal.edits import find_edits
 from distract.studies.setup import Setup
+
+near: Any = pytest.approx
+"""`pytest.approx` of any type: mypy lets it be part of a compared tuple."""
 
 
 def case(

@@ -1,7 +1,5 @@
 """The output and the exit code of a command in a test."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

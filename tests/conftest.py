@@ -1,7 +1,5 @@
 """Shared fixtures: the real embedded judge, where it is available."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import signal

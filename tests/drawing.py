@@ -1,7 +1,5 @@
 """Examples of hypothesis strategies outside a property: the simplest one, and a few drawn ones."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import TypeVar

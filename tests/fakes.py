@@ -1,7 +1,5 @@
 """Stand-ins for models and for the hub, as fixtures and as classes; a plug-in of pytest."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import ModuleSpec

@@ -1,11 +1,10 @@
 """Duration and seed of the fuzzers in ``tests/slow``; each case has its own seed and can run alone."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Self
 
 import pytest
 
@@ -47,7 +46,7 @@ class Fuzz:
     spent: int = 0
 
     @classmethod
-    def of(cls, config: pytest.Config) -> Fuzz:
+    def of(cls, config: pytest.Config) -> Self:
         """Apply the bounds from the options."""
         options = config.option
         is_nightly = options.hypothesis_profile == "nightly"

@@ -1,7 +1,5 @@
 """Verdicts of a gate for tests of its messages; one of their texts is hostile."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Guards for each folder of tests: unit tests stay light, and tests that CI must run are never skipped silently."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """Random rows of all designs, and the outcome and margin of a row by their definitions, for second implementations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random

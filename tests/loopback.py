@@ -1,7 +1,5 @@
 """Servers on this machine for tests: a scripted one that speaks OpenAI's protocol, and a proxy that injects faults."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

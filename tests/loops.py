@@ -1,7 +1,5 @@
 """Parametrisation as a loop in one test: cheap rows cost no collection, and a failure reports every row that fails."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """Change files in place so that only their ctime differs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

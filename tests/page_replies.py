@@ -4,8 +4,6 @@ The first line states the judge's identity, which is part of every key, and the 
 other line is a reply, in the order of its key in the store; fields with their default value are left out.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

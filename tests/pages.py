@@ -1,7 +1,5 @@
 """The pages that users read, README and docs, block by block."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

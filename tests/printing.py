@@ -1,7 +1,5 @@
 """A report as a terminal shows it."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Commands in separate processes, and a server that delays its answers, for tests of kills and signals."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Matches between models with awkward names, for tests of rating systems."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Runs of each study that can be divided, on small data, as a whole or as a shard."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

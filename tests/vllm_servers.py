@@ -1,7 +1,5 @@
 """vLLM's own API server with the embedded judge behind it, on loopback, for tests and benchmarks."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

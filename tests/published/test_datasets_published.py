@@ -1,7 +1,5 @@
 """Test published data sets: they load as published, and their constraints, rewrites and verdicts are read."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

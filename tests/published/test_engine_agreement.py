@@ -3,8 +3,6 @@
 Runs where vLLM is installed (README, tests); LLMBar's items are read from ``../shared/data``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Published judgments and answers as boards, against naive loops over the files, and as a consistency study."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Published runs: distract reproduces their verdicts and figures."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import product

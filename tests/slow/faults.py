@@ -1,7 +1,5 @@
 """A loopback server that damages some of its answers, and the list of faults."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gzip

@@ -3,8 +3,6 @@
 They are real processes that real signals end; only their imports are not their own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import faulthandler

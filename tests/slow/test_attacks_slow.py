@@ -1,7 +1,5 @@
 """The rule attacks on long texts and real data, their checksum, the placebo, and the checks of rewrites."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Test that the benchmarks run at their smallest size; their times are measured elsewhere."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import subprocess

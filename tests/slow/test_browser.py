@@ -3,8 +3,6 @@
 ``DISTRACT_ARTEFACTS`` names a folder for screenshots.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

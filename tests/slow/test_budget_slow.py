@@ -3,8 +3,6 @@
 Each is counted in a process of its own with a fixed hash seed, so the counts are the same on every machine.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

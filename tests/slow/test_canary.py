@@ -1,7 +1,5 @@
 """Test a judge behind a server's name: replaced, drifting, run with --fresh, identified by a version."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

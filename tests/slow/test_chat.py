@@ -1,7 +1,5 @@
 """Prompts as token ids: only the template adds structure, whatever the texts contain."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The example of a gate in CI: its workflow and its action, step by step as a runner takes them, and the hook."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

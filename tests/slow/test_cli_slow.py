@@ -1,7 +1,5 @@
 """Test the command line and the Python API: exit codes, JSON, run folders, imports, examples, messages."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,13 +1,11 @@
 """Slow tests of ``distract consistency``."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders import case
-from test_consistency import RULES, SWAYED, fair, find, judge_cases, make_case, parameters_of, ready, render, run
+from builders import case, finish
+from test_consistency import RULES, SWAYED, fair, find, judge_cases, make_case, parameters_of, ready, render
 
 from distract.core.records import Reply, Request, Response
 from distract.core.store import Store
@@ -31,7 +29,7 @@ def test_plan_counts_are_exact(name: str, manner: Manner, tmp_path: Path) -> Non
 
     job = ready(tmp_path, ScriptedBackend(wordy), [make_case(), make_case("c2", "abc")], names=[name], manner=manner)
     expected, tally = estimate(job), Tally()
-    loaded = run(job, tally, tmp_path / "s")
+    loaded = finish(job, tmp_path / "s", tally).run
     assert sum(expected.requests.values()) == tally.made
     assert expected.comparisons == len({design.comparison_key(row) for row in loaded.rows if row.judgments})
 
@@ -64,7 +62,7 @@ def test_real_judge_runs_the_consistency_study(smollm2: Transformers, tmp_path: 
     one = case(prompt="What colour is the sky?", responses=[Response(a, (text,)) for a, text in texts.items()])
     job = ready(tmp_path, smollm2, [one], manner=Manner(answer_tokens=16), judge="smollm2-135m", sets=2)
     tally = Tally()
-    loaded = run(job, tally, tmp_path / "s")
+    loaded = finish(job, tmp_path / "s", tally).run
     assert sum(estimate(job).requests.values()) == tally.made == sum(tally.asked.values())
     results = figures(loaded.rows, RULES)
     for protocol in RULES:

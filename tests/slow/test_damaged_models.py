@@ -1,7 +1,5 @@
 """Test that damaged or hostile model folders give one line and exit code 2 before loading, and run no code."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Test reading data sets through the ``datasets`` library, and the memory use of reading votes."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import io

@@ -1,7 +1,5 @@
 """Test that answers generated in batches equal answers generated one at a time."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache

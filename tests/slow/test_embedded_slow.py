@@ -1,7 +1,5 @@
 """The embedded judge's files, whatever goes wrong, and a run from the store that loads no model."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

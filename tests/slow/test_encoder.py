@@ -1,7 +1,5 @@
 """Test that splitting, caching and batching give the same ids as encoding the whole text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

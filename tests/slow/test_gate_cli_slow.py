@@ -1,7 +1,5 @@
 """Test the gate command: exit codes, outputs, requests, hostile input."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

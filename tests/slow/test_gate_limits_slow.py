@@ -1,7 +1,5 @@
 """Test the error rates of gates and the number of comparisons they need against exact sums, and Holm's adjustment."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Test when a check and a live gate stop and what they report, against a rule that examines every possible future."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

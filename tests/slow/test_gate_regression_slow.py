@@ -1,7 +1,5 @@
 """Test decisions about judges: error rates, real runs of planted judges, and checks of anchors."""
 
-from __future__ import annotations
-
 import random
 import runpy
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Test generated answers: batches equal single answers, and samples are independent."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Test the command for a GPU machine with tiny models on a CPU: all its parts, and its end in time."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Only the time of the processor counts, and only the ratio of two sizes decides: a busy machine changes neither.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import signal

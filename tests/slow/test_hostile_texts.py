@@ -4,8 +4,6 @@ Whatever the texts, a command ends with a documented exit code and without a tra
 writes only the requested files, and writes the same bytes when repeated.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """Test invariants and the strategies that draw their cases and rewrites."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@ A kill comes at a certain request, before or after its answer, or after a time. 
 and files are compared with those of the same command without a kill in a separate interpreter.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The lanes of CI: which nightly parts a change pulls into its push, and that no test is left out of both."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

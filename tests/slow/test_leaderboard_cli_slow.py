@@ -1,7 +1,5 @@
 """Test ``distract leaderboard`` on the command line: boards of votes and judgments, attacks on boards, wrong input."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

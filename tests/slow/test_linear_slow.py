@@ -1,7 +1,5 @@
 """Test that long hostile texts take linear time, also those that once took more; test_growth.py looks for others."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

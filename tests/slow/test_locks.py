@@ -1,7 +1,5 @@
 """Test claims on requests: waiting for other processes, and claims of processes that die."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

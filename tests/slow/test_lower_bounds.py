@@ -4,8 +4,6 @@ The test installs from a package index and is skipped if none can be reached. to
 bound: any version but the CPU build that constraints.txt names can pull gigabytes of CUDA libraries.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

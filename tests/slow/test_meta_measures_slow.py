@@ -1,7 +1,5 @@
 """Test the measures and the panel of meta-evaluation against naive implementations (measure 5; ReIFE, section 6)."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """Test ``distract meta``: controls, estimates, and the command line with live judges and hostile names."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,14 +8,21 @@ from typing import Any
 
 import pytest
 from command_result import fits
-from test_meta import PLANTED, add_spaces, fair, find, long, measure, ready, run
+from test_meta import PLANTED, add_spaces, find, long, measure, ready, run
 from test_meta_cli import ASKED, REPLAY, render, source, write, write_curly_data
 
-from distract.core.records import RESAMPLED, UNCHANGED, Row
+from distract.core.records import RESAMPLED, UNCHANGED, Reply, Request, Row
 from distract.core.usage import Tally
 from distract.judging.orders import Manner
-from distract.models.scripted import ScriptedBackend
+from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.estimate import estimate
+
+
+def answer_fairly(request: Request) -> Reply:
+    if request.slots and not request.slots.outcomes:
+        return Reply(request.key)  # reasons, which depend on the requests
+    ((_, reply),) = next(iter(make_planted("fair").reply([request], frozenset({0}))))
+    return reply
 
 
 def by_attack(rows: Sequence[Row], protocol: str) -> dict[str, list[Row]]:
@@ -57,7 +62,7 @@ def test_control_without_changes_does_not_prove_consistency(tmp_path: Path, samp
     """A control needs one changed response; a pair without any change would be answered from the store."""
     cases = [PLANTED[0], add_spaces(PLANTED[1], "x"), add_spaces(PLANTED[2], "y"), add_spaces(PLANTED[3]), PLANTED[4]]
     names, tally = ["base", "cot", "cot-consistency", "absolute"], Tally()
-    judge = ScriptedBackend(fair, reads_slots=reads_slots)
+    judge = ScriptedBackend(answer_fairly, reads_slots=reads_slots)
     job = ready(tmp_path, judge, cases, names, control=True, manner=Manner(samples=samples))
     loaded = run(job, tally=tally)
     for name in names:
@@ -92,7 +97,7 @@ def test_control_without_changes_does_not_prove_consistency(tmp_path: Path, samp
 def test_estimate_equals_requests_sent(tmp_path: Path, names: list[str], more: dict[str, Any], number: int) -> None:
     cases = [long(i, "xy"[i % 2]) for i in range(number)]
     # This judge reads texts: a text that a control leaves unchanged is not judged again.
-    job = ready(tmp_path, ScriptedBackend(fair, reads_slots=False), cases, names, **more)
+    job = ready(tmp_path, ScriptedBackend(answer_fairly, reads_slots=False), cases, names, **more)
     expected, tally = estimate(job), Tally()
     loaded = run(job, tally=tally)
     assert sum(expected.requests.values()) == pytest.approx(tally.made, rel=0.05)

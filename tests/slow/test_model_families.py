@@ -1,7 +1,5 @@
 """Test tiny random models of every family: each layout reads the same as one forward per prompt."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Test that models of another kind or with missing weights are refused in one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Judges of other frameworks, each with the real package; they share an environment of their own (see .ci/run)."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

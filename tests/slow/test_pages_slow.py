@@ -7,8 +7,6 @@ By default the embedded judge's replies come from ``tests/data/page_replies.json
 ``record`` they replace the file.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

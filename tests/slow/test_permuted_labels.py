@@ -1,7 +1,5 @@
 """A judge that cannot know the labels has no skill under attack: labels permuted within cases, all planted judges."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache

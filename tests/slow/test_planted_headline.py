@@ -1,7 +1,5 @@
 """Planted judges follow their bias, are found out by the families that they fall for, and get documented figures."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

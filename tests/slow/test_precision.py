@@ -1,7 +1,5 @@
 """Test what a machine and a configuration decide: precision, memory, attention, layout of forwards."""
 
-from __future__ import annotations
-
 import json
 import math
 import platform

@@ -1,7 +1,5 @@
 """Test exits of a command without a verdict: plug-in errors, broken streams, signals."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import signal

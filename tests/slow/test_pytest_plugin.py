@@ -1,7 +1,5 @@
 """Test the pytest plugin: its import cost, test selection, choice of judge and store, and summary."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

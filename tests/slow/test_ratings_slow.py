@@ -1,7 +1,5 @@
 """Test rating systems on hard and many matches, draws, boards under other names, and TrueSkill's error function."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,11 +13,11 @@ from distract.leaderboards.bradley_terry import rate_bradley_terry, redraw
 from distract.leaderboards.shuffles import Orders
 from hypothesis import given
 from hypothesis import strategies as st
-from rating_matches import table
+from rating_matches import simulate_matches, table
 from test_boards import POINTS, matches, sample_rows
 from test_bradley_terry import LOGIT, Played, game_lists, matches_of, rate_naively
 from test_style_control import fit_naively, plant_matches
-from test_trueskill import EXACT, ours, rate_with_library, simulate_matches
+from test_trueskill import EXACT, ours, rate_with_library
 
 from distract.stats.ratings.draws import draw
 from distract.stats.ratings.matches import Matches

@@ -1,7 +1,5 @@
 """Workers of a real local Ray cluster, with the embedded judge on two CPUs."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Test the commands on the real embedded judge, and a run that is killed and resumed."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

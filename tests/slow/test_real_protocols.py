@@ -4,8 +4,6 @@ A small model with random weights, which gives unpredictable texts, runs every p
 protocol of each kind, because all of them would take minutes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Runs where vLLM is installed (see .ci/run).
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Test the embedded model as generator, verifier and PrePair judge: its texts are mostly bad and crash no run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Test a store's file: two processes that write it, and one that is deleted, replaced, truncated or damaged."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

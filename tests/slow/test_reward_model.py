@@ -1,7 +1,5 @@
 """Reward models: a real one, trained here to prefer longer texts, beside causal models and classifiers."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The backend for OpenAI-compatible servers: faults, answers of any size, judge files."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

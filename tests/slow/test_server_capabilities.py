@@ -1,7 +1,5 @@
 """Probes determine the request form of a server; a run does not depend on the order of replies."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

@@ -1,7 +1,5 @@
 """Test commands against a faulty server: they end cleanly, lose no reply and reveal no key."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

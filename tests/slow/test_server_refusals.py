@@ -1,7 +1,5 @@
 """Test refusals of a server: content faults are stored, other faults are asked again."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

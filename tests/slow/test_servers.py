@@ -1,7 +1,5 @@
 """Several servers for one judge: a slow one, one that dies and comes back, and one with another model."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

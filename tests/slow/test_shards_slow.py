@@ -1,7 +1,5 @@
 """Test shards over random splits of every study, on the command line, and as the examples for clusters start them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

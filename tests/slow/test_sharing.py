@@ -1,12 +1,10 @@
 """Test two commands on one store: no request is sent twice, and one takes over from another that dies."""
 
-from __future__ import annotations
-
 import errno
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from builders import request
@@ -156,7 +154,7 @@ class Together(Shuffled):
         super().__init__(**more)
         self._barrier = barrier
 
-    def open(self) -> Shuffled:
+    def open(self) -> Self:
         self._barrier.wait(60)
         return super().open()
 

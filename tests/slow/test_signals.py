@@ -1,7 +1,5 @@
 """Test Ctrl-C and SIGTERM: requests under way finish and are stored, for a few seconds, unless the signal repeats."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Test how commands print hostile text: in encodings that lack its characters, and under a CI runner."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Test verdicts from real and tiny random models: the layout of forwards does not change the numbers."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Test unreadable verdicts: replies kept beside the run, and one example shown."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -3,8 +3,6 @@
 The first kind needs the environment of vLLM: ``pytest -m vllm tests/slow/test_vllm_backend.py``.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import os

@@ -1,7 +1,5 @@
 """Thirty wrong judges: each ends in one line or in invalid verdicts, as ``docs/your-judge.md`` says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

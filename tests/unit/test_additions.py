@@ -1,7 +1,5 @@
 """Test that no rewrite of a mere style may speak to the judge or claim support, and that faithful ones may pass."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping

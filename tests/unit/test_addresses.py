@@ -1,7 +1,5 @@
 """Test server addresses: each has one normal form or fails in one line."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

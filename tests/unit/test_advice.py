@@ -1,7 +1,5 @@
 """Advice after a run: each piece where its figure calls for it, and none elsewhere."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence

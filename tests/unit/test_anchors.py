@@ -1,7 +1,5 @@
 """Test anchors: the file, the choice, the decision, and the commands in front of a server."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

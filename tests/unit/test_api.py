@@ -1,7 +1,5 @@
 """Test the Python API: the same bytes as the command, flips and tables, errors as exceptions, no output."""
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import copy

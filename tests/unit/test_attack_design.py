@@ -1,7 +1,5 @@
 """Test the design of attacks with planted judges and small attacks made for the test."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

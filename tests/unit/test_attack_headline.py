@@ -1,7 +1,5 @@
 """Test the headline figures against second implementations, written from their definitions, on random rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import comb

@@ -1,14 +1,12 @@
 """Test figures on hand-counted rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
-from builders import finish, row, scored, set_up, verdict
+from builders import finish, near, row, scored, set_up, verdict
 from headline_rows import RULES, decide, draw_rows, measure_lead, pick
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,7 +53,7 @@ def test_flips_are_counted_over_eligible_pairs_only() -> None:
     ]  # fmt: skip
     results = figures(rows, [], {"pairwise": ()}, ["f"])
     flip = find(results, "flip_rate")
-    assert (flip.k, flip.n, flip.invalid, flip.excluded, flip.value) == (1, 3, 2, 3, pytest.approx(1 / 3))
+    assert (flip.k, flip.n, flip.invalid, flip.excluded, flip.value) == (1, 3, 2, 3, near(1 / 3))
     assert find(results, "softened_rate").k == 1
     assert find(results, "order_inconsistency", attack="none").k == 1
     assert find(results, "order_inconsistency", attack="none").n == 6
@@ -112,7 +110,7 @@ def test_protocols_are_compared_on_cases_eligible_under_both() -> None:
     difference = find(results, "flip_rate", against="pairwise")
     # Shared: c1 to c5; pairwise flips c1 c2 c3, absolute flips c1.
     assert (difference.protocol, difference.rule, difference.n, difference.excluded) == ("absolute", "score", 5, 1)
-    assert (difference.value, difference.p_value) == (pytest.approx(-2 / 5), pytest.approx(0.5))
+    assert (difference.value, difference.p_value) == (near(-2 / 5), near(0.5))
     assert difference.low is not None
     assert difference.low < -0.4
 
@@ -173,7 +171,7 @@ def test_rejected_rewrites_are_counted_by_attack() -> None:
 def test_choice_mass_is_a_mean_over_valid_judgments() -> None:
     rows = [row("1", [A, A]), row("2", [A, verdict(None)]), row("3", [B, TIE])]
     mass = find(figures(rows, [], {"pairwise": ()}, ["f"]), "choice_mass")
-    assert (mass.value, mass.n, mass.k, mass.invalid) == (pytest.approx(0.9), 4, None, 1)
+    assert (mass.value, mass.n, mass.k, mass.invalid) == (near(0.9), 4, None, 1)
 
 
 def test_accuracy_is_counted_by_severity_with_and_without_attack() -> None:
@@ -209,7 +207,7 @@ def test_distractor_effect_is_a_paired_difference() -> None:
     (difference,) = (f for f in figures(rows, [], {"pairwise": ()}, []) if f.against is not None)
     assert (difference.protocol, difference.against) == ("pairwise", "pairwise")
     assert (difference.attack, difference.against_attack, difference.severity) == ("f", "none", 1)
-    assert (difference.n, difference.excluded, difference.value) == (6, 1, pytest.approx(-4 / 6))
+    assert (difference.n, difference.excluded, difference.value) == (6, 1, near(-4 / 6))
     assert difference.p_value == pytest.approx(0.125)
 
 
@@ -223,7 +221,7 @@ def test_accuracies_of_two_protocols_are_compared_by_severity() -> None:
     results = figures(rows, [], {"pairwise": (), "absolute": ("score", "rating")}, [])
     difference = next(f for f in results if f.against is not None)
     assert (difference.measure, difference.severity) == ("severity_accuracy", 2)
-    assert (difference.rule, difference.n, difference.value) == ("score", 5, pytest.approx(3 / 5 - 4 / 5))
+    assert (difference.rule, difference.n, difference.value) == ("score", 5, near(3 / 5 - 4 / 5))
     assert find(results, "severity_accuracy", rule="rating").k == 0
 
 

@@ -1,7 +1,5 @@
 """Test the smallest flips of a run: the stored record, its reproducibility, and the output."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Test the rule attacks: properties on any text, faithful rewrites of real data, hand-checked rewrites."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Test boards: intervals by plain loops, ranks, groups, missing intervals, every rating system on hard input."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections import Counter, defaultdict
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import near
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
@@ -140,7 +139,7 @@ def test_sandwich_needs_no_draws_and_agrees_with_them() -> None:
     one, other = build_board(played, CLOSED), build_board(played, POINTS)
     assert (one.interval, one.unit, other.unit) == ("sandwich", "share", "points")
     for x, y in zip(one.standings, other.standings, strict=True):
-        assert (x.rating, x.error) == (y.rating, pytest.approx(y.error, rel=0.08))
+        assert (x.rating, x.error) == (y.rating, near(y.error, rel=0.08))
     assert one.standings == build_board(played, CLOSED, draws=draw_prompts(played, CLOSED, 0, None)).standings
     ends = [(s.rating - s.low, s.high - s.rating) for s in one.standings if s.low is not None and s.high is not None]
     for left, right in ends:

@@ -1,7 +1,5 @@
 """Test Bradley-Terry against plain loops over matches, other libraries, and properties of any matches."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Test compact rows against full rows, and records on disk against the written ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

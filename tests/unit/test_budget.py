@@ -5,8 +5,6 @@ counts in one room: those of ``distract/studies`` are its own modules. The limit
 ``budget.toml``, which may only fall, plus its ``raises``.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping

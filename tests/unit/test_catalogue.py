@@ -1,7 +1,5 @@
 """Test the catalogue of judges: its entries, and the messages for wrong user files."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Test ``distract check``: labelled sets, both error rates, two files, and errors in a file."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

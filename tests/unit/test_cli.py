@@ -1,7 +1,5 @@
 """Test the command line: exit codes, one-line errors, JSON, run folders."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import takewhile

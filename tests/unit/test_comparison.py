@@ -1,7 +1,5 @@
 """Test judging one comparison: leading sides, labels, failing protocols, resampling."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The comparisons of a run as a table: its sums are the figures, and its references lead to the texts."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import defaultdict

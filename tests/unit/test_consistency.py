@@ -1,7 +1,5 @@
 """Test ``distract consistency``: draws, requests, counts, runs, reports."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace

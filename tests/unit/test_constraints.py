@@ -1,7 +1,5 @@
 """Test constraints: parsing, checking, descriptions, and agreement with IFEval's own labels."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Test breaking edits: each breaks its constraint, keeps what it can, and survives any text."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Test controls: the rewrite by a model, which control belongs to which attack, who writes what, and the estimate."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Test reading data sets: valid data load, errors are one clear line."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Disagreements with people: which, in which order, with which texts, on the terminal, in files and on the page."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import Counter

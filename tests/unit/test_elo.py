@@ -1,7 +1,5 @@
 """Test Elo, and the orders it shares with TrueSkill, against evalica, loops over names, and invariants."""
 
-from __future__ import annotations
-
 import importlib
 from collections import defaultdict
 from collections.abc import Sequence

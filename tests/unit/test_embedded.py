@@ -1,7 +1,5 @@
 """Test the embedded judge's files: fetched once, checked, converted once, despite any failure."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

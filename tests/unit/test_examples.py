@@ -1,7 +1,5 @@
 """Test that the examples work as described."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import re

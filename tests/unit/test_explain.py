@@ -1,7 +1,5 @@
 """Test ``distract explain``: the words that flipped a verdict, and the reasons for missing explanations."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Test each rule of the first layer of fidelity: accepted and rejected rewrites, and any text."""
 
-from __future__ import annotations
-
 import json
 from importlib import resources
 

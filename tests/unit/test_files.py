@@ -1,7 +1,5 @@
 """Test writing files: targets named by the user, own files, and that one module writes them all."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """Test the clearest flips: selection, margins, and excerpts around the first difference."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,11 +1,10 @@
 """Test the run loop of streaming backends: plans do not block each other, and results equal lockstep."""
 
-from __future__ import annotations
-
 import random
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Self
 
 import pytest
 from builders import request
@@ -38,7 +37,7 @@ class Shuffled:
         self._random, self._under_way = random.Random(seed), dict[int, Request]()
         self._breaks, self._after = breaks, after
 
-    def open(self) -> Shuffled:
+    def open(self) -> Self:
         self.opened += 1
         return self
 

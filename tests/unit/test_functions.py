@@ -1,7 +1,5 @@
 """Python functions as judges: what they take and return, their identity, and how their faults end."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import math

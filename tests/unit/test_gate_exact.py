@@ -1,7 +1,5 @@
 """Test the decisions of a gate on a finished run, and that it fails closed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import scored
+from builders import near, scored
 from gate_builders import make_run, rows
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,7 +124,7 @@ def test_no_flips_with_a_fifth_invalid_do_not_pass() -> None:
 @each("ties, decision", (0, "pass"), (100, "pass"), (160, "pass"), (161, "inconclusive"))
 def test_small_eligible_share_never_passes(ties: int, decision: str) -> None:
     result = decide(run(rows("0" * 40 + "t" * ties)), Limits(0.1))
-    assert (result.decision, result.checks[0].eligible_share) == (decision, pytest.approx(40 / (40 + ties)))
+    assert (result.decision, result.checks[0].eligible_share) == (decision, near(40 / (40 + ties)))
     assert result.document()["checks"][0]["eligible_share"] == round(40 / (40 + ties), 4)
     if decision != "pass":
         assert "only 19.9% of the comparisons are eligible" in result.reason

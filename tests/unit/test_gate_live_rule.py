@@ -1,7 +1,5 @@
 """Test a live gate on hand-made rows: open questions, stopping, and reading a record back."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

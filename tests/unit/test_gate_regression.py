@@ -1,7 +1,5 @@
 """Test whether a judge got worse: counts, the exact test, cases that never pass, incomparable runs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 from pathlib import Path

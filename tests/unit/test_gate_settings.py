@@ -1,7 +1,5 @@
 """Test the gate's table in ``pyproject.toml``: its values, precedence and errors."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

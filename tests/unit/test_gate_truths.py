@@ -1,7 +1,5 @@
 """Test gates by truth: which rate a check is on, which threshold it has, and that no truth passes for another one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

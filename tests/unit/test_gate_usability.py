@@ -1,7 +1,5 @@
 """Test that a gate passes only where verdicts say something about quality, and otherwise decides as before."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

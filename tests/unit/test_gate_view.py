@@ -1,7 +1,5 @@
 """Test the table of two runs: it matches the checks, fits 80 columns and shows hostile names verbatim."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product

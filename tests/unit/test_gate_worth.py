@@ -1,7 +1,5 @@
 """Test the limits on what a style is worth to a judge: shift and exchange rate of finished runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -9,7 +7,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from builders import row, scored
+from builders import near, row, scored
 from gate_builders import make_run, rows
 from loops import each
 from test_gate_view import render_gate
@@ -101,7 +99,7 @@ def test_failure_allows_for_the_number_of_checks() -> None:
 def test_confidence_sets_the_bounds() -> None:
     bounds = [gate(USUAL, max_shift=0.5, confidence=sure).checks[0] for sure in (0.5, 0.9, 0.95, 0.999)]
     widths = [check.upper - check.lower for check in bounds if check.upper is not None and check.lower is not None]
-    assert (widths, widths[0]) == (sorted(widths), pytest.approx(0))
+    assert (widths, widths[0]) == (sorted(widths), near(0))
 
 
 def test_unreadable_and_few_verdicts_do_not_pass() -> None:

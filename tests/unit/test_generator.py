@@ -1,7 +1,5 @@
 """Test a generator model as a writer: its prompt, its errors, retries, the best of several samples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Reports as one page: hostile texts, the policy, sizes, plots, and the same numbers and flips as elsewhere."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

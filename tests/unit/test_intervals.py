@@ -1,7 +1,5 @@
 """Test intervals and tests against published figures, scipy, and simulation."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Sequence

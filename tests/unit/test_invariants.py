@@ -1,7 +1,5 @@
 """Test calls of invariants with judges made for the purpose: requests, findings, records, messages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Test that each planted judge violates exactly its invariants, and the fair one none."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """Test a run in stages: each sees the stored rows of all earlier stages."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence

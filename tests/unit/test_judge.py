@@ -1,7 +1,5 @@
 """Test a judge called from Python: its requests, stored replies, and failing models."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing

@@ -3,8 +3,6 @@
 ``data/junit.xsd`` combines the requirements of the schemas of Ant and Jenkins.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Layering rule: imports point down, ``TYPE_CHECKING`` included. Modules are parsed with ``ast``, not imported."""
 
-from __future__ import annotations
-
 import ast
 import tomllib
 from collections.abc import Iterator, Mapping, Set

@@ -1,7 +1,5 @@
 """Test tournaments: pairings, matches judged again after an attack, and the resulting boards."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

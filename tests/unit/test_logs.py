@@ -1,7 +1,5 @@
 """Test logs of other tools: the kinds that the real tools write as data, damaged ones, and archives without end."""
 
-from __future__ import annotations
-
 import json
 import math
 import struct

@@ -1,7 +1,5 @@
 """Test that a loop runs every row, reports all that fail and keeps rows apart."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Test making pairs of answers from a reference: acceptance, rejection with reasons, retries."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Test making questions with constraints: compatible constraints, the writer's task, worse answers."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

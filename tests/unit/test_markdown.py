@@ -1,7 +1,5 @@
 """Reports as Markdown: every block, hostile text, and files beside the terminal."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

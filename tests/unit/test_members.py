@@ -1,7 +1,5 @@
 """Servers of one model are compared before they share its requests, for each role on its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Test ``distract meta`` as plans and as a run: judged pairs, planted accuracies, controls, data sets, resuming."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Test ``distract meta`` on the command line: published figures, live judges, run folders, errors, hostile names."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Test the measures of meta-evaluation against a naive implementation by loops over rows."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from builders import scored, verdict
+from builders import near, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
@@ -565,7 +563,7 @@ def test_unparsed_verdict_is_a_category_of_kappa() -> None:
     rows = [make_row("c1", "a", [A], "a"), make_row("c2", "a", [NONE], "a"), make_row("c3", "a", [B], "b")]
     results = {f.order: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.measure == "kappa"}
     # Observed 2/3; chance (1 * 2 + 1 * 1) / 9.
-    assert (results.keys(), results["given"].value) == ({"given"}, pytest.approx((2 / 3 - 1 / 3) / (1 - 1 / 3)))
+    assert (results.keys(), results["given"].value) == ({"given"}, near((2 / 3 - 1 / 3) / (1 - 1 / 3)))
     assert (results["given"].n, results["given"].invalid) == (3, 1)
 
 

@@ -1,7 +1,5 @@
 """``distract meta`` on responses that people passed or failed: counts by a second implementation, and whole runs."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import Counter

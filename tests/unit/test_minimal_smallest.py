@@ -1,7 +1,5 @@
 """Test the smallest flip: minimal for planted judges on real rewrites, by the run's own requests."""
 
-from __future__ import annotations
-
 import functools
 import math
 import random

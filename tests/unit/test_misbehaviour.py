@@ -1,7 +1,5 @@
 """Test detection of a writer model's errors for every text and attack, without false alarms."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import pytest

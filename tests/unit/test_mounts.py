@@ -1,7 +1,5 @@
 """Test that a store on a network file system is refused, by the mounts that the system lists."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Test how judge names resolve on machines with and without GPUs and vLLM."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

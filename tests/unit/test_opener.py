@@ -1,7 +1,5 @@
 """Test opening the models of a run: one load per name, options for the models they apply to."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Options of the command line: settings of engines, panels of ``--help``, lists that fit, and dry runs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import fields

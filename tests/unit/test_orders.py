@@ -1,7 +1,5 @@
 """Test position swap, rotations and self-consistency as combinators, without a backend."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

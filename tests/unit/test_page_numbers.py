@@ -1,7 +1,5 @@
 """Every number on a page is in ``summary.json``: tables and plots by their figures, sentences by their counts."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Test parsing verdicts in a judge's own words: hostile texts, published judgments, properties."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import permutations

@@ -1,7 +1,5 @@
 """Test gather and tap without a backend, and the validation of protocols."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Attacks, protocols and rating systems from a file of the user's own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Test third-party plug-ins that fail in any way: one line names them, without a hang or a traceback."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import sys
 import types

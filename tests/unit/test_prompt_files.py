@@ -1,7 +1,5 @@
 """Prompt files and judge files: placeholders, every form of a verdict, every wrong file, hostile texts."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Mapping

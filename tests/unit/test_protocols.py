@@ -3,8 +3,6 @@
 ``DISTRACT_GOLDEN=write pytest tests/unit/test_protocols.py`` rewrites the golden renderings; review their diff.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Test the public API of ``import distract``: its names, their modules, and that nothing shadows them."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 from pathlib import Path

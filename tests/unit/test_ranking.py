@@ -1,7 +1,5 @@
 """Test the ranking of protocols on hand-counted rows, and its output."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -11,7 +9,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
-from builders import row, scored, verdict
+from builders import near, row, scored, verdict
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
@@ -115,7 +113,7 @@ def test_shared_call_counts_once() -> None:
         for i, one in enumerate([*flip_rows("p", "x."), row("c", [A, A], protocol="p", design="fixed", attack="f")])
     ]
     ranks = rank(rows, flip_rows("q", "."))["p"]
-    assert (ranks.comparisons, ranks.calls) == (5, pytest.approx(6 / 5))
+    assert (ranks.comparisons, ranks.calls) == (5, near(6 / 5))
     assert ranks.tokens == pytest.approx((120 + 5 * 31) / 5)
     assert ranks.answer_tokens == pytest.approx((20 + 5 * 1) / 5)
     assert (ranks.cost, ranks.cost_unit) == (ranks.tokens, "tokens")
@@ -137,8 +135,8 @@ def test_protocols_are_compared_with_mcnemar_and_holm() -> None:
     adjusted = intervals.holm([*p_values, *others])
     for (name, (up, down, n)), p, holm in zip(mcnemar.items(), p_values, adjusted, strict=False):
         standing = ranks[name]
-        assert (standing.shared, standing.difference) == (n, pytest.approx((up - down) / n))
-        assert (standing.p_value, standing.p_adjusted) == (pytest.approx(p), pytest.approx(holm))
+        assert (standing.shared, standing.difference) == (n, near((up - down) / n))
+        assert (standing.p_value, standing.p_adjusted) == (near(p), near(holm))
     # Only robust and fragile differ more.
     assert ranks["robust"].p_adjusted == pytest.approx(5 * 2 * 0.5**12)
     assert {name: standing.against_base for name, standing in ranks.items()} == {
@@ -160,7 +158,7 @@ def test_units_of_one_prompt_count_as_one_prompt() -> None:
     twice = [*flip_rows(BASE, "xxxxxx"), *flip_rows("p", "......")]
     twice += [replace(one, attack="g") for one in twice if one.target]
     ranks = rank(twice, attacks=("f", "g"))["p"]
-    assert (ranks.shared, ranks.p_value) == (12, pytest.approx(intervals.mcnemar(0, 6)))
+    assert (ranks.shared, ranks.p_value) == (12, near(intervals.mcnemar(0, 6)))
 
 
 def test_nothing_is_compared_without_the_base() -> None:

@@ -1,7 +1,5 @@
 """Workers that die, fail and are slow, without a cluster: the dispatcher, its stream, and the run loop over them."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence

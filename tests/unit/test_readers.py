@@ -1,7 +1,5 @@
 """Test readers of published sets: golden files in the true schemas, errors in rows, whole real sets."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Test discovery of published runs and own run folders, and errors in their files."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Test formats of published outputs on hand-written files, by stored winner and by stored text."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace

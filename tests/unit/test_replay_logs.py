@@ -1,7 +1,5 @@
 """Test stored grades of other tools as judges: logs of inspect_ai and results of promptfoo."""
 
-from __future__ import annotations
-
 import json
 import math
 import zipfile

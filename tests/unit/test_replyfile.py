@@ -1,7 +1,5 @@
 """Test a store's file that is deleted, replaced, truncated or damaged, before or during use."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Test that reports are safe, fit 80 columns, and match the figures."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping, Sequence

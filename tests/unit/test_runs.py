@@ -1,7 +1,5 @@
 """Test the run folder: identity, growth, completeness, damage."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sqlite3

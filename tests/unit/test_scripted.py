@@ -1,7 +1,5 @@
 """Test that planted judges follow their bias under every protocol."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from importlib import resources

@@ -1,7 +1,5 @@
 """Test the backend for OpenAI-compatible servers, against servers on this machine."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Test answers of any size: oversized ones are cut off, and large ones delay no other."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Test unreliable claims of a server: the answering model, delays, token probabilities."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

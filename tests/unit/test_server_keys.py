@@ -1,7 +1,5 @@
 """Test keys: each goes to its own server only, and no output shows one."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

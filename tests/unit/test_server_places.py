@@ -1,7 +1,5 @@
 """Servers that share requests: by load, by what they have read, and away from those that fail."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 from collections import Counter

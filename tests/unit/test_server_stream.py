@@ -1,7 +1,5 @@
 """Test that closing a stream in a thread is complete even with a slow session."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from typing import Any

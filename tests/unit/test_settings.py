@@ -1,7 +1,5 @@
 """Test options from ``distract.toml`` or ``[tool.distract]``: their effect, precedence and limits."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Test shards and their merge: any split of a run joins to the bytes of the single run; everything else is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Test shards on the command line: four commands divide, `merge` joins, and no command takes a part for a run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Test shifts between two boards: against plain loops, under invariants, without paired prompts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Test files of votes: every form gives the same matches, and errors are located in one line."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

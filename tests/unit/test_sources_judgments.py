@@ -1,7 +1,5 @@
 """Test published judgments, labelled data and rows of runs as matches."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Agreement beyond chance and rank correlation against their definitions, scipy, statsmodels and published values."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Hashable, Sequence

@@ -1,7 +1,5 @@
 """Test strategies: kinds of texts, written cases and cases from data, and how each shrinks."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Test length-controlled Bradley-Terry against plain loops, statsmodels, and planted length effects."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

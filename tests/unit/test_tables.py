@@ -1,7 +1,5 @@
 """Test tables of the user's own: files as users have them, damaged ones, columns, labels, and frames in memory."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

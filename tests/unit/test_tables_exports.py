@@ -1,7 +1,5 @@
 """Test exports of other programs and published sets as tables: each case is read whole, with the label it has."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """Test the summary of a test session: sums over processes in any order."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

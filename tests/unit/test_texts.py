@@ -1,7 +1,5 @@
 """Test the judge's own words beside a run: which are kept, in what form, and that they change nothing else."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Test TrueSkill against the library of that name, its functions against integrals, scalar against array code."""
 
-from __future__ import annotations
-
 import importlib
 import math
 from typing import Any

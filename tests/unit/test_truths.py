@@ -1,7 +1,5 @@
 """Test the rates by truth: on hand-counted rows, against a second implementation, and in the design that makes rows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

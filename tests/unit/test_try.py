@@ -1,7 +1,5 @@
 """``distract try``: one pair, every prompt and answer, what was read, and the exit code."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

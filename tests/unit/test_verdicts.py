@@ -1,7 +1,5 @@
 """Test reading verdicts from probabilities and from text."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
