@@ -6,6 +6,8 @@ if ! python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11
 fi
 work=$(mktemp -d)
 trap 'jobs -p | xargs -r kill 2>/dev/null; rm -rf "$work"' EXIT
+# uv compiles nothing, so the first import of a library writes its bytecode; without it, each process compiles again.
+unset PYTHONDONTWRITEBYTECODE
 declare -a times=()
 declare -A running=()
 

@@ -1,13 +1,18 @@
 """The output and the exit code of a command in a test."""
 
+import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from rich.console import Console
+
+from distract.report.blocks import Block
 from distract.report.glossary import GLOSSARY
+from distract.report.terminal import show
 
 
 @dataclass(frozen=True)
@@ -68,3 +73,10 @@ def check_refusal(result: CommandResult, *messages: str) -> None:
     assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), result
     for message in messages:
         assert message in result.err
+
+
+def print_parts(parts: Iterable[Block], width: int = 80, verbose: bool = True) -> str:
+    """The text of the parts without colours."""
+    file = io.StringIO()
+    show(parts, Console(file=file, width=width, highlight=False, force_terminal=False), verbose)
+    return file.getvalue()

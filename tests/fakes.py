@@ -1,12 +1,17 @@
 """Stand-ins for models and for the hub, as fixtures and as classes; a plug-in of pytest."""
 
+import os
+import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis.strategies import SearchStrategy
 
 from distract.core.backend import Batch
 from distract.core.errors import BackendError
@@ -91,3 +96,45 @@ def hub_data(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setitem(sys.modules, "datasets", library)
     monkeypatch.setitem(sys.modules, "huggingface_hub", client)
     return state
+
+
+def overwrite(file: Path, content: bytes) -> None:
+    """Change a file in place and restore its times, at a later tick of the file system's clock.
+
+    Args:
+        file: the file to change.
+        content: the new content, of the same size.
+    """
+    before, probe = file.stat(), file.with_name(".probe")
+    probe.touch()
+    while probe.stat().st_ctime_ns <= before.st_ctime_ns:
+        probe.touch()
+    probe.unlink()
+    with file.open("r+b") as handle:
+        handle.write(content)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = file.stat()
+    assert (after.st_size, after.st_mtime_ns, after.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
+
+
+T = TypeVar("T")
+few = settings(suppress_health_check=[HealthCheck.too_slow])
+
+
+def simplest(strategy: SearchStrategy[T], predicate: Callable[[T], bool] = lambda _: True) -> T:
+    # Leave out the explain phase: its examples are no simpler.
+    phases = [Phase.generate, Phase.shrink]
+    plain = settings(max_examples=1000, database=None, deadline=None, phases=phases)
+    return find(strategy, predicate, settings=plain, random=random.Random(0))
+
+
+def draw_examples(strategy: SearchStrategy[T], number: int = 40) -> list[T]:
+    examples: list[T] = []
+
+    @settings(few, max_examples=number, database=None, derandomize=True)
+    @given(strategy)
+    def draw(one: T) -> None:
+        examples.append(one)
+
+    draw()
+    return examples

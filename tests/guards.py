@@ -12,6 +12,9 @@ from hypothesis import settings
 SECONDS = 3.0
 """Processor time of one unit test: three times what the longest takes on idle cores, since shared ones are slower."""
 
+LOOP, LOOP_SECONDS = 300_000, 0.03
+"""A loop and its processor time on those cores; where it takes longer, so may a test."""
+
 IMPORTS = 20
 """Modules whose first import does not count towards the time of a test."""
 
@@ -63,10 +66,18 @@ def _watch(item: pytest.Item) -> Generator[None, None, None]:
     is_drawn = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
     limit = SECONDS * (max(settings().max_examples / 10, 1) if is_drawn else 1)
     # The import of a library slows the first test that needs it, and that test depends on the selection.
-    if spent > limit and len(sys.modules) - modules < IMPORTS:
+    if spent > limit and len(sys.modules) - modules < IMPORTS and spent > limit * _measure_slowness():
         offences.append(f"computes for {spent:.1f} s, more than {limit:g} s")
     if offences:
         pytest.fail(f"belongs to tests/slow: it {' and '.join(dict.fromkeys(offences))}", pytrace=False)
+
+
+def _measure_slowness() -> float:
+    """The time of a loop now, relative to idle cores; at least 1."""
+    begun, total = time.process_time(), 0
+    for number in range(LOOP):
+        total += number * number % 7
+    return max((time.process_time() - begun) / LOOP_SECONDS, 1)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,7 +12,7 @@ import pytest
 from builders import finish, set_up
 from loops import each
 from test_attacks import DISTRACTORS, PLACEBO, by_distractor, tweakset
-from test_check import DEVELOPED, HELD_OUT, rates
+from test_generator import DEVELOPED, HELD_OUT, rates
 from test_make_pairs import ATTACKS, WRITING, models, record
 
 from distract.core.attack import Attack

@@ -8,13 +8,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from drawing import draw_examples, few, simplest
+from fakes import draw_examples, few, simplest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_invariants import PAIR, Open, X, Y, message
 from test_invariants import judge as judge
-from test_invariants_planted import Test, biased_cases, failure
-from test_strategies import ATTACKS, RECORDED, rewritten_pairs
+from test_strategies import ATTACKS, RECORDED, Test, biased_cases, failure, rewritten_pairs
 
 from distract.core import registry
 from distract.core.attack import Attack

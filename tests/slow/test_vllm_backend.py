@@ -69,9 +69,6 @@ def deviation(one: list[Reply], other: list[Reply]) -> float:
     return max(abs(x - y) for a, b in pairs for x, y in zip(a.probabilities or (), b.probabilities or (), strict=True))
 
 
-# Tests without an engine.
-
-
 def test_identity_imports_nothing_and_states_its_settings() -> None:
     code = (
         "import sys; from distract.models.vllm.backend import Vllm; from distract.models.transformers import embedded;"
@@ -283,9 +280,6 @@ def test_nothing_writes_to_stdout_while_an_engine_loads(capfd: pytest.CaptureFix
     captured = capfd.readouterr()
     assert captured.out == "after\n"
     assert sorted(captured.err.split()) == ["child", "printed", "written"]
-
-
-# Tests with an engine.
 
 
 @pytest.mark.vllm

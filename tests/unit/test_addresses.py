@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 import pytest
 from command_result import check_refusal
+from fakes import overwrite
 from hypothesis import example, given
 from hypothesis import strategies as st
 from loops import each
-from overwrites import overwrite
 
 from distract.core.errors import DataError, UsageError
 from distract.models import cache as module

@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 from builders import finish, near, row, scored, set_up, verdict
+from command_result import print_parts
 from headline_rows import RULES, decide, draw_rows, measure_lead, pick
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loops import each
-from printing import print_parts
 from test_attack_headline import OTHER, Run
 
 from distract.core.records import Judgment, Outcome, Response, Rewrite, Row

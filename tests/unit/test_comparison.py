@@ -1,16 +1,22 @@
 """Test judging one comparison: leading sides, labels, failing protocols, resampling."""
 
+import csv
+import json
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive, request, verdict
+from builders import case, drive, request, verdict, write_several
+from command_result import Run
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
 
+from distract.core import runs
 from distract.core.errors import BackendError, PluginError
 from distract.core.plan import OpenRequests, Plan
 from distract.core.plugin import Calls, Comparison, Protocol
@@ -28,6 +34,7 @@ from distract.judging.comparison import (
 )
 from distract.judging.consultation import ROUNDS
 from distract.judging.orders import Manner
+from distract.studies.attack.comparison_table import COLUMNS, list_comparisons
 
 X, Y, Z = (Response(author, (f"By {author}.",)) for author in "xyz")
 LOW = Response("x", ("Worse.",), severity=2)
@@ -58,9 +65,6 @@ def words(text_of: Callable[[Request], str] = lambda r: "A") -> Callable[[Reques
 FIRST = words(lambda request: "first")
 
 
-# The leading side.
-
-
 @each(
     "protocol, orders, expected",
     ("pairwise", "both", ("a", "b")),
@@ -88,9 +92,6 @@ def test_row_sides_match_the_requests(name: str, orders: Any) -> None:
         assert [one.preferred for one in row.judgments] == list(row.shown), "a judge of the first slot"
     assert row.excluded is None
     assert len(row.keys) == len(row.tokens) == len({r.key for requests in rounds for r in requests})
-
-
-# Labels.
 
 
 @each(
@@ -126,9 +127,6 @@ def test_label_is_mirrored_with_its_pair(first: Response, second: Response, pref
 
 def test_response_is_named_by_author_attack_and_severity() -> None:
     assert side(Response("x", ("t",), attack="null", severity=1)) == Side("x", "null", 1)
-
-
-# Foreign plans.
 
 
 def broken_plan(error: BaseException | None, early: bool) -> Plan[tuple[Judgment, ...]]:
@@ -310,9 +308,6 @@ def test_plan_lists_each_request_once_with_its_usage() -> None:
     assert types == [list, list], "answered as a whole, so that the keys do not hang on how replies come"
 
 
-# Unjudgeable pairs.
-
-
 def test_unjudgeable_pair_is_excluded_without_a_request() -> None:
     for name, one, reason in (
         ("strong-reference", PAIR, "no reference in the data"),
@@ -355,9 +350,6 @@ def test_rotating_protocol_chooses_how_many_it_shows() -> None:
     row, rounds = drive(judge_comparison(make_row("triadic"), protocols()["triadic"], one, Manner(), False), FIRST)
     assert (len(row.judgments), row.shown) == (3, ())
     assert all(r.slots is not None and len(r.slots.shown) == 3 for r in rounds[0])
-
-
-# Resampling.
 
 
 def judge_twice(name: str, manner: Manner) -> tuple[Row, Row, list[Request], list[Request]]:
@@ -409,3 +401,86 @@ def test_row_keeps_its_tokens() -> None:
     assert replace(row, judgments=(), keys=(), tokens=(), shown=()) == make_row()()
     assert list(row.tokens) == [(7, 0), (7, 0)]
     assert CaseResult() == CaseResult([], [])
+
+
+ATTACK = ("attack", "--judge", "planted:bold=0.7", "--limit", "12", "--control", "--out", "r")
+
+
+@pytest.fixture
+def records(run: Run) -> list[dict[str, Any]]:
+    assert run(*ATTACK).code == 0
+    return list(list_comparisons(runs.load(Path("r"))))
+
+
+def test_sums_are_the_figures(records: list[dict[str, Any]]) -> None:
+    sums: dict[tuple[Any, ...], list[bool]] = defaultdict(list)
+    for one in records:
+        if one["before"] == "rival" and one["flipped"] is not None:
+            sums[one["protocol"], one["rule"], one["attack"]].append(one["flipped"])
+    results = json.loads(Path("r/summary.json").read_text())["results"]
+    figures = [f for f in results if f["measure"] == "flip_rate"]
+    assert {(f["protocol"], f["rule"], f["attack"]) for f in figures} >= {*sums}
+    for f in figures:
+        flips = sums.get((f["protocol"], f["rule"], f["attack"]), [])
+        assert (f["k"], f["n"]) == (sum(flips), len(flips))
+    for f in (f for f in results if f["measure"] == "severity_accuracy"):
+        own = [one for one in records if one["design"] == "severity" and one["response_severity"] == f["severity"]]
+        own = [one for one in own if (one["protocol"], one["rule"]) == (f["protocol"], f["rule"])]
+        verdicts = [one["before"] or one["after"] for one in own if one["attack"] == f["attack"]]
+        if f["attack"] != "none":
+            verdicts = [one["after"] for one in own if one["attack"] == f["attack"]]
+        valid = [verdict for verdict in verdicts if verdict is not None]
+        assert (f["k"], f["n"]) == (valid.count("rival"), len(valid))
+
+
+def test_references_lead_to_the_texts(records: list[dict[str, Any]]) -> None:
+    cases, rewrites = (
+        [json.loads(line) for line in Path(f"r/{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+        for name in ("cases", "rewrites")
+    )
+    attacked = 0
+    for one in records:
+        case = cases[one["case_line"] - 1]
+        assert case["id"] == one["case"]
+        assert one["response"] in {response["author"] for response in case["responses"]}
+        if one["design"] == "flip" and one["attack"] in ("assertiveness", "prolixity") and one["after"]:
+            rewrite = rewrites[one["rewrite_line"] - 1]
+            assert (rewrite["case"], rewrite["response"]["attack"]) == (one["case"], one["attack"])
+            assert rewrite["response"]["author"] == one["response"]
+            attacked += 1
+    assert attacked > 10
+    assert {one["truth"] for one in records} == {None, "same", "worse", "control"}
+
+
+def test_margin_has_the_sign_of_the_verdict(records: list[dict[str, Any]]) -> None:
+    for one in records:
+        for when in ("before", "after"):
+            verdict, margin = one[when], one[f"margin_{when}"]
+            assert (verdict is None) == (margin is None)
+            if verdict in ("response", "rival") and one["rule"] != "rating":
+                assert (margin > 0) == (verdict == "response")
+
+
+def test_csv_and_parquet_hold_the_same_table(run: Run, records: list[dict[str, Any]]) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    result = run("report", "r", "--csv", "t.csv", "--parquet", "t.parquet")
+    assert result.code == 0, result.err
+    table = parquet.read_table("t.parquet")
+    assert tuple(table.column_names) == tuple(COLUMNS)
+    assert table.to_pylist() == records
+    with Path("t.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [{name: "" if value is None else str(value) for name, value in one.items()} for one in records] == rows
+
+
+@pytest.mark.parametrize("command", ["consistency", "leaderboard", "meta"])
+def test_other_studies_have_a_table_too(run: Run, command: str) -> None:
+    judge = (command, "--judge", "planted:bold=0.7", "--limit", "4", "--out", "r")
+    data = () if command == "meta" else ("--data", write_several())
+    result = run(*judge, *data)
+    assert result.code == 0, result.err
+    assert run("report", "r", "--csv", "t.csv").code == 0
+    with Path("t.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    assert all(row["case_line"] and row["response"] and row["rival"] for row in rows)

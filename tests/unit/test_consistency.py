@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 from builders import case, drive, finish, scored, set_up, verdict
-from command_result import Run
+from command_result import Run, print_parts
 from fakes import Counted
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
-from printing import print_parts
 
 from distract.cli.consistency import PROTOCOLS
 from distract.core.backend import Backend
@@ -118,9 +117,6 @@ def judge_cases(
     return [row for one in cases for row in drive(design.judge_case(one, parameters), answer)[0].rows]
 
 
-# Draws.
-
-
 @each("n, sets, three, four", (3, 4, 1, 0), (4, 2, 2, 2), (4, 20, 4, 12), (6, 4, 4, 4))
 def test_requested_numbers_of_triples_and_quadruples_are_drawn(n: int, sets: int, three: int, four: int) -> None:
     one = make_case(authors="uvwxyz"[:n])
@@ -151,9 +147,6 @@ def test_one_original_per_author_is_compared() -> None:
     x, y = Response("x", ("X.",)), Response("y", ("Y.",))
     others = [Response("x", ("X!",), attack="f"), Response("z", ("Z.",), severity=1), Response("x", ("XX.",))]
     assert comparable_responses(case(responses=[y, x, *others])) == (x, y)
-
-
-# Requests.
 
 
 def test_pair_is_shown_alone_in_both_orders_and_judged_once() -> None:
@@ -187,9 +180,6 @@ def test_triples_with_a_common_pair_share_its_answers() -> None:
     assert all(replace(row, beside=()) == replace(by_pair[row.a.author, row.b.author], beside=()) for row in rows)
     units = {frozenset(side.author for side in (row.a, row.b, *row.beside)) for row in rows}
     assert units == {frozenset(triple) for triple in combinations("wxyz", 3)}
-
-
-# Counts.
 
 
 def rows_of(tables: Sequence[Sequence[Outcome | None]], names: Sequence[str] = "xyz") -> list[Row]:
@@ -352,9 +342,6 @@ def test_unjudged_set_is_excluded_and_missing_verdict_invalid() -> None:
     assert (cut.n, cut.excluded) == (11, 2)
 
 
-# Runs.
-
-
 def ready(
     folder: Path,
     backend: Backend,
@@ -439,9 +426,6 @@ def test_cases_with_too_few_responses_are_left_out_and_counted(tmp_path: Path) -
     assert (parameters["limit"], parameters["data"]["cases"], len(job.cases)) == (1, 4, 1)
 
 
-# Reports.
-
-
 def render(parameters: dict[str, Any], rows: Sequence[Row]) -> str:
     return " ".join(print_parts(report_parts(parameters, measure_rows(parameters, rows))).split())
 
@@ -471,9 +455,6 @@ def test_invalid_answer_counts_once_across_triples() -> None:
     text = render(parameters_of("pairwise"), rows)
     assert "pairwise: no intransitivity: no valid verdict in 4 comparisons." in text
     assert "invalid: no verdict (12)" in text
-
-
-# The command line.
 
 
 @pytest.fixture

@@ -83,9 +83,6 @@ def commands(log: str) -> list[str]:
     return annotations
 
 
-# Decisions.
-
-
 @pytest.mark.parametrize(
     ("judge", "options", "code"),
     [
@@ -129,9 +126,6 @@ def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[
     assert {check["decision"] for check in ran.document["checks"]} == {decision}
 
 
-# Costs.
-
-
 @pytest.mark.parametrize("reads_slots", [False, True])
 def test_budget_holds_where_cases_share_texts(run: Run, watch: Watch, reads_slots: bool) -> None:
     opened = watch(judge=ScriptedBackend(planted_fair, reads_slots=reads_slots))
@@ -170,9 +164,6 @@ def test_exhausted_budget_is_explained(run: Run) -> None:
     fits(ran.out)
 
 
-# Always the same.
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_gate_stopped_by_a_signal_never_passes(run: Run, watch: Watch, number: int, code: int) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
@@ -181,9 +172,6 @@ def test_gate_stopped_by_a_signal_never_passes(run: Run, watch: Watch, number: i
     assert (ran.code, is_green("j.xml")) == (code, False)
     assert "distract: stopped; the same command resumes" in ran.err
     assert "Traceback" not in ran.err
-
-
-# Runs that may not pass.
 
 
 def single(name: str) -> dict[str, Any]:
@@ -302,9 +290,6 @@ def test_foreign_gate_record_is_one_line(run: Run, place: str, value: object) ->
     assert ran.code in (0, 2)
 
 
-# Thresholds of a project.
-
-
 def test_certify_changes_the_decision_without_new_calls(run: Run, watch: Watch) -> None:
     arguments = (*GATE, "--judge", "planted:fair", *PAIRWISE, "--limit", "20", "--junit", "j.xml")
     opened_first = run(*arguments)
@@ -343,9 +328,6 @@ def test_live_gate_of_an_earlier_version_must_be_rerun(run: Run) -> None:
     manifest["checksums"]["run.json"] = checksum(path)
     Path("r/manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     check_refusal(run("report", "r"), "an earlier version of distract decided this gate by other rules; run it again")
-
-
-# Options that do not go together.
 
 
 @pytest.mark.parametrize(

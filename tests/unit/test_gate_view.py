@@ -6,12 +6,11 @@ from itertools import product
 
 from builders import scored
 from builders import verdict as verdict_of
-from command_result import fits
+from command_result import fits, print_parts
 from gate_builders import check, make_run, rows, skipped, verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loops import each
-from printing import print_parts
 
 from distract.core.records import Row
 from distract.studies.gate.finished import decide

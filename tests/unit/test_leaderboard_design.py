@@ -30,9 +30,6 @@ from distract.studies.leaderboard.pairings import draw_balanced, round_robin
 names = st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=7, unique=True)
 
 
-# Match design.
-
-
 @given(st.lists(names, min_size=1, max_size=8), st.integers(1, 120), st.integers())
 def test_sampled_design_is_part_of_the_round_robin(models: list[list[str]], most: int, seed: int) -> None:
     every, drawn = round_robin(models), draw_balanced(models, most, seed)
@@ -67,9 +64,6 @@ def test_few_matches_connect_as_many_models_as_possible(n: int, most: int) -> No
 def test_seed_draws_other_matches() -> None:
     models = [["a", "b", "c", "d", "e"]] * 6
     assert len({str(draw_balanced(models, 10, seed)) for seed in range(5)}) > 1
-
-
-# Judged matches.
 
 
 def make_case(name: str = "c1", authors: str = "wxyz") -> Case:

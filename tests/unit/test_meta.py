@@ -43,9 +43,6 @@ def answer(author: str, severity: int | None = None, attack: str | None = None) 
 X, Y, Z, LOW = answer("x"), answer("y"), answer("z"), answer("y", 1)
 
 
-# Labelled pairs.
-
-
 @each(
     "responses, preferred, pairs",
     ((X, Y), "x", ["xy"]),
@@ -121,9 +118,6 @@ def test_exclusion_extends_to_controls(tmp_path: Path) -> None:
     ):
         figure = find(result, "verdict_change_rate", protocol, attack=attack, data="d.jsonl")
         assert (figure.n, figure.excluded) == (n, excluded), (protocol, attack)
-
-
-# A run.
 
 
 def long(index: int, preferred: str, source: str | None = None) -> Case:
@@ -305,9 +299,6 @@ def test_other_data_keep_their_order(tmp_path: Path) -> None:
     assert {row.a.author for row in loaded.rows} == {"x"}
 
 
-# Controls.
-
-
 def test_judge_swayed_by_white_space_is_detected(tmp_path: Path) -> None:
     """A judge whose verdict depends on which response has two spaces in a row."""
     spaced = Response("x", ("A  colour.",))
@@ -348,9 +339,6 @@ def test_reference_model_receives_only_its_requests(tmp_path: Path) -> None:
     # One answer per prompt, shared by both orders.
     assert find(measure(loaded), "calls", "strong-reference").value == 3.0
     assert sum(estimate(job).requests.values()) == tally.made == 15
-
-
-# Incompatible runs of one judge.
 
 
 def make_replayed_run(protocol: str, data: str, rules: tuple[str, ...], names: tuple[str, ...]) -> PublishedRun:
@@ -442,9 +430,6 @@ def test_runs_of_one_protocol_are_merged() -> None:
     assert (alike.calls, alike.convention) == (2, "llmbar")
 
 
-# Resuming, reading back, estimating.
-
-
 FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "summary.json")
 
 
@@ -523,9 +508,6 @@ def test_document_figures_are_rounded_at_any_depth() -> None:
     assert whole["panel"] is not None
     assert all(round(value, 4) == value for value in floats(whole))
     assert json.loads(json.dumps(whole)) == whole
-
-
-# Selection.
 
 
 def test_cases_are_drawn_per_data_set_and_the_rest_counted(tmp_path: Path) -> None:
@@ -627,9 +609,6 @@ def test_repeated_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(UsageError) as raised:
         select(specs, (), None, 0)
     assert str(raised.value) == f"--data {specs[-1]}: is given twice"
-
-
-# Impossible studies.
 
 
 @each(

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from builders import verdict
-from command_result import check_refusal, fits
+from command_result import check_refusal, fits, print_parts
 from loops import each
-from printing import print_parts
 
 from distract.core.records import Row, Side
 from distract.studies.meta.comparisons import JudgeRows
@@ -22,9 +21,6 @@ LLMBAR, PAIRS = SHARED / "llmbar", SHARED / "mtbench_judges6"
 DATA = Path(__file__).parents[1] / "data"
 REPLAY, READERS = DATA / "replay", DATA / "readers"
 published = pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the published results of LLMBar in {LLMBAR}")
-
-
-# Published runs of LLMBar.
 
 
 def write_altered_run(statistics: str) -> str:
@@ -88,9 +84,6 @@ def test_foreign_statistics_never_break_the_document(run: Any, text: str, more: 
         run("meta", "--judge", write_altered_run('{"correct_False": [' + text + "]}"), *more),
         "statistics.json: not valid JSON",
     )
-
-
-# Files of other formats, joined with labels.
 
 
 def test_unlabelled_judgments_explain_the_missing_accuracy(run: Any) -> None:
@@ -271,9 +264,6 @@ def test_published_kappas_are_separate_from_cohens(run: Any) -> None:
         fits(ran.out)
 
 
-# Live judges.
-
-
 def response(author: str, text: str) -> dict[str, str]:
     return {"author": author, "text": text}
 
@@ -450,9 +440,6 @@ def test_control_without_changes_gives_no_evidence(run: Any) -> None:
     assert Path("r/rows.jsonl").read_text(encoding="utf-8").count('"the control changes nothing in it"') == 18
 
 
-# Exit codes of inconclusive results.
-
-
 def test_no_valid_verdict_is_inconclusive(run: Any) -> None:
     ran = run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--out", "r", "--json")
     assert ran.figure("invalid_rate", protocol="pairwise")["value"] == 1.0
@@ -460,9 +447,6 @@ def test_no_valid_verdict_is_inconclusive(run: Any) -> None:
     for one in (ran, replayed):
         assert (one.code, one.err.splitlines()[-1].startswith("distract: no verdict was valid")) == (3, True)
     fits(replayed.out)
-
-
-# Wrong input.
 
 
 STORED = f"replay:{REPLAY / 'llmbar' / 'Colours' / 'evaluators' / 'judge-1' / 'Reference' / 'result.json'}"
@@ -568,9 +552,6 @@ def test_damaged_run_restarts_from_the_stored_replies(run: Any, name: str) -> No
     Path("r", name).write_text("{", encoding="utf-8")
     again = run(*arguments)
     assert (again.code, again.out, ", 0 made" in again.err) == (0, whole, True)
-
-
-# Hostile, long and numerous names.
 
 
 def rows(judge: str, protocol: str, data: str, subset: str, number: int = 6, shift: int = 0) -> list[Row]:

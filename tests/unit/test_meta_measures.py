@@ -101,9 +101,6 @@ def judge_one_way(
     return JudgeRows(judge, kind, rules, {"": tuple(row_list)}, calls=rng.choice([None, 2]))
 
 
-# The second implementation.
-
-
 def verdict_of(judgment: Judgment, rule: str | None) -> Outcome | None:
     return combine((judgment,), rule)
 
@@ -403,9 +400,6 @@ def check(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[Agr
     return results
 
 
-# They agree.
-
-
 @given(judge_rows(["both"]), st.randoms(use_true_random=False))
 def test_stored_and_parsed_verdicts_follow_published_conventions(judged: list[JudgeRows], rng: random.Random) -> None:
     (one,) = judged
@@ -428,9 +422,6 @@ def test_one_published_order_gives_no_figure_for_both() -> None:
     other = judge_one_way(random.Random(0), "both", [("d2", "", "p1", "a")], "j", True)
     for results in (check([one]), figures([one, other])):
         assert {f.measure for f in results if f.measure.startswith("published")} == {"published_accuracy"}
-
-
-# Holm.
 
 
 @given(judge_rows())
@@ -562,12 +553,9 @@ def test_balancing_slots_narrow_the_interval() -> None:
 def test_unparsed_verdict_is_a_category_of_kappa() -> None:
     rows = [make_row("c1", "a", [A], "a"), make_row("c2", "a", [NONE], "a"), make_row("c3", "a", [B], "b")]
     results = {f.order: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.measure == "kappa"}
-    # Observed 2/3; chance (1 * 2 + 1 * 1) / 9.
-    assert (results.keys(), results["given"].value) == ({"given"}, near((2 / 3 - 1 / 3) / (1 - 1 / 3)))
-    assert (results["given"].n, results["given"].invalid) == (3, 1)
-
-
-# Invariances.
+    # Observed 2/3; chance (1 * 2 + 1 * 1) / 9; so (2/3 - 1/3) / (1 - 1/3).
+    assert {*results} == {"given"}
+    assert (results["given"].value, results["given"].n, results["given"].invalid) == (near(1 / 2), 3, 1)
 
 
 def exchange(row: Row) -> Row:

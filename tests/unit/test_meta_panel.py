@@ -1,21 +1,44 @@
 """Test the panel of judges against a naive implementation on random accuracies (ReIFE, section 6)."""
 
+import csv
+import json
 import random
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
-from builders import near, verdict
+from builders import case, drive, near, scored, verdict
+from command_result import Run, check_refusal, fits
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from loops import each
+from statsmodels.stats.inter_rater import cohens_kappa
+from statsmodels.stats.proportion import proportion_confint
 
-from distract.core.records import Row, Side
+from distract.core.errors import DistractError, UsageError
+from distract.core.plan import Plan, tap
+from distract.core.plugin import Calls, Comparison, Protocol
+from distract.core.records import PASS_MARK, RESAMPLED, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
+from distract.core.registry import attacks, protocols
+from distract.core.runs import load
+from distract.judging.orders import Manner
+from distract.judging.pass_marks import PassMark, against_mark, find_mark, read_pass
+from distract.judging.published import PublishedRun, attach_labels
 from distract.stats import agreement
+from distract.studies.leaderboard.sources.runs import from_rows
 from distract.studies.meta.comparisons import Agreement, JudgeRows
+from distract.studies.meta.confusion import confusions
+from distract.studies.meta.design import MetaConfig, judge_labelled, list_judged
 from distract.studies.meta.difficulty import BINS
+from distract.studies.meta.disagreements import collect_disagreements
 from distract.studies.meta.measures import figures
-from distract.studies.meta.panel import BASES, JudgeStanding, Panel, compare_judges, find_base
+from distract.studies.meta.panel import BASES, JudgeStanding, Panel, compare_judges, find_base, measure_judges
+from distract.studies.meta.published_judges import from_published
+from distract.studies.meta.view import report_parts
 
 Accuracies = Mapping[str, Mapping[str, float]]
 """Accuracy by judge and protocol."""
@@ -232,9 +255,6 @@ def test_strength_is_measured_on_common_comparisons(
     assert [(one.judge, one.half, one.accuracy, one.mean_accuracy) for one in got.judges] == standings
 
 
-# Correlations.
-
-
 @given(ALIKE | MIXED, ALIKE | MIXED, st.sampled_from(["base", "cot", None]))
 def test_correlations_cover_data_sets_and_base_against_mean(
     one: Accuracies, other: Accuracies, base: str | None
@@ -267,9 +287,6 @@ def check_correlation(
     assert got[:3] == [first, second, len(points)]
     # Rounding in sums of another order may break or create ties, so accuracies here are exact in binary.
     assert got[3:] == [value, *interval]
-
-
-# Difficulty.
 
 
 def rows(
@@ -332,9 +349,6 @@ def test_difficulty_is_the_share_of_all_verdicts_that_are_right(
         always += right == len(verdicts)
     assert (got.difficulty.bins, got.difficulty.n) == (tuple(bins), sum(bins))
     assert (got.difficulty.never, got.difficulty.always) == (never, always)
-
-
-# Common comparisons.
 
 
 def judges(*sets: Sequence[str]) -> Panel | None:
@@ -406,3 +420,481 @@ def test_protocol_of_some_judges_uses_the_same_comparisons() -> None:
     assert got is not None
     assert got.comparisons == 1
     assert {(one.judge, one.accuracy, one.mean_accuracy) for one in got.judges} == {("j", 1.0, 1.0), ("k", None, 1.0)}
+
+
+RATES = ("accuracy", "true_positive_rate", "true_negative_rate", "precision")
+
+MARK = 4
+SCORED = [scored((score, MARK), (rating, MARK)) for score in (2.0, 4.0, 5.5) for rating in (3, 4)] + [verdict(None)]
+STORED = [verdict("a"), verdict("b"), verdict(None)]
+
+
+# The second implementation: naive counts over the rows.
+
+
+def passes(row: Row, rule: str | None) -> bool | None:
+    (judgment,) = row.judgments
+    if judgment.failure:
+        return None
+    pair = {"score": judgment.scores, "rating": judgment.ratings}.get(rule or "")
+    return judgment.preferred == "a" if pair is None else pair[0] >= pair[1]
+
+
+def count_naively(rows: Sequence[Row], rule: str | None) -> dict[str, tuple[int, int, int, int]]:
+    """Count k, n, invalid and excluded of each measure."""
+    judged = [(row.label == "a", passes(row, rule)) for row in rows if row.excluded is None and row.label is not None]
+    counts = Counter(judged)
+    tp, fn, fp, tn = counts[True, True], counts[True, False], counts[False, True], counts[False, False]
+    lost = {label: counts[label, None] for label in (True, False)}
+    both, other = sum(lost.values()), len(rows) - len(judged)
+    return {
+        "accuracy": (tp + tn, tp + fn + fp + tn, both, other),
+        "true_positive_rate": (tp, tp + fn, lost[True], other + fp + tn + lost[False]),
+        "true_negative_rate": (tn, tn + fp, lost[False], other + tp + fn + lost[True]),
+        "precision": (tp, tp + fp, both, other + fn + tn),
+    }
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", "b", None]), st.integers(0, 6), st.sampled_from(["p1", "p2", "p3"]), st.booleans()
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def pass_rows(values: Sequence[tuple[Any, int, str, bool]], judgments: Sequence[Any], protocol: str = "p") -> list[Row]:
+    rows = []
+    for at, (label, number, cluster, is_excluded) in enumerate(values):
+        row = Row(f"c{at}", cluster, "pass", protocol, "j", "none", Side("x"), Side(PASS_MARK), label=label, data="d")
+        judged = (judgments[number % len(judgments)],)
+        rows.append(replace(row, excluded="why not") if is_excluded and at else replace(row, judgments=judged))
+    return rows
+
+
+@given(ROWS, st.sampled_from([(("score", "rating"), SCORED), (("stored",), STORED), ((), STORED)]))
+def test_figures_are_those_of_naive_counts(
+    values: list[tuple[Any, int, str, bool]], kind: tuple[tuple[str, ...], list[Any]]
+) -> None:
+    rules, judgments = kind
+    rows = pass_rows(values, judgments)
+    judge = JudgeRows("j", "p", rules, {"": tuple(rows)})
+    results = figures([judge])
+    assert {f.design for f in results} == {"pass"}
+    for rule in rules or (None,):
+        for measure, counts in count_naively(rows, rule).items():
+            (f,) = [f for f in results if (f.measure, f.rule) == (measure, rule)]
+            assert [f.k, f.n, f.invalid, f.excluded] == list(counts)
+            assert f.n + f.invalid + f.excluded == len(rows)
+            assert (f.value is None) == (f.n == 0)
+            if f.value is not None and f.low is not None and f.high is not None:
+                assert f.value == pytest.approx(counts[0] / counts[1])
+                assert f.low <= f.value <= f.high
+    labelled = any(row.label is not None and row.excluded is None for row in rows)
+    for one in confusions([judge]):
+        judged = [row for row in rows if row.excluded is None and row.label is not None]
+        expected = Counter((row.label == "a", passes(row, one.rule)) for row in judged)
+        names: Mapping[bool | None, str] = {True: "pass", False: "fail", None: "invalid"}
+        assert one.counts == {
+            names[label]: {name: expected[label, verdict] for verdict, name in names.items()} for label in (True, False)
+        }
+    assert len(confusions([judge])) == labelled * len(rules or (None,))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 1)), min_size=4, max_size=30))
+def test_independent_prompts_agree_with_statsmodels(values: list[tuple[str, int]]) -> None:
+    rows = pass_rows([(label, number, f"p{at}", False) for at, (label, number) in enumerate(values)], STORED)
+    results = {f.measure: f for f in figures([JudgeRows("j", "p", (), {"": tuple(rows)})])}
+    for measure in RATES:
+        if (f := results[measure]).n:
+            assert (f.low, f.high) == pytest.approx(proportion_confint(f.k, f.n, method="wilson"), abs=1e-9)
+    table = [[sum(pair == (label, number) for pair in values) for number in (0, 1)] for label in ("a", "b")]
+    kappa = results["kappa"].value
+    if kappa is not None:
+        assert kappa == pytest.approx(cohens_kappa(table, return_results=False))
+
+
+@given(ROWS, ROWS)
+def test_designs_are_never_pooled(
+    alone: list[tuple[Any, int, str, bool]], pairs: list[tuple[Any, int, str, bool]]
+) -> None:
+    one = pass_rows(alone, STORED)
+    two = [replace(row, design="people", b=Side("y"), case=f"pair-{row.case}") for row in pass_rows(pairs, STORED)]
+
+    def of(rows: Sequence[Row]) -> list[Agreement]:
+        return figures([JudgeRows("j", "p", (), {"": tuple(rows)})])
+
+    both = of([*one, *two])
+    assert [f for f in both if f.design == "pass"] == of(one)
+    assert [f for f in both if f.design == "people"] == of(two)
+
+
+# Whole runs, by a judge that passes long texts.
+
+JUDGE = """
+import distract
+
+@distract.judge(version="1", scale=(0, 10){more})
+def judge(question, response):
+    if "broken" in response:
+        return "?"
+    return 8 if len(response) > 20 else 5 if len(response) > 10 else 2
+"""
+HOSTILE = "=cmd()|[bold]<script>alert(1)</script>\x1b[31m ![x](http://a) [[A]] {output_2}"
+
+
+@pytest.fixture
+def labelled(run: Run) -> Run:
+    """8 long texts of which people pass 5, 9 short ones of which they pass 2, one unreadable."""
+    texts = [(f"It is {at}, and so on and on {HOSTILE}", at < 5) for at in range(8)]
+    texts += [(f"No {at}", at < 2) for at in range(9)]
+    texts += [("broken", True)]
+    with Path("labels.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["prompt", "response", "label"])
+        writer.writerows([f"{at}? {HOSTILE}", text, ("fail", "pass")[good]] for at, (text, good) in enumerate(texts))
+    Path("j.py").write_text(JUDGE.format(more=""), encoding="utf-8")
+    Path("own.py").write_text(JUDGE.format(more=", pass_mark=5"), encoding="utf-8")
+    Path("lower.py").write_text(JUDGE.format(more=', better="lower"'), encoding="utf-8")
+    Path("open.py").write_text(JUDGE.format(more="").replace("scale=(0, 10)", "scale=(0, None)"), encoding="utf-8")
+    return run
+
+
+META = ("meta", "--data", "labels.csv", "--limit", "all")
+PLANTED = {"pass": {"pass": 5, "fail": 2, "invalid": 1}, "fail": {"pass": 3, "fail": 7, "invalid": 0}}
+
+
+def test_planted_judge_gives_exactly_its_counts(labelled: Run) -> None:
+    ran = labelled(*META, "--judge", "python:j.py:judge", "--out", "r", "--json")
+    assert ran.code == 0, ran.err
+    (matrix,) = ran.document["confusion"]
+    assert matrix == {
+        "judge": "python:j.py:judge", "protocol": "function", "rule": "score", "design": "pass",
+        "data": "labels.csv", "counts": PLANTED,
+    }  # fmt: skip
+    counts = {name: tuple(ran.figure(name)[field] for field in ("k", "n", "invalid", "excluded")) for name in RATES}
+    assert counts == {
+        "accuracy": (12, 17, 1, 0),
+        "true_positive_rate": (5, 7, 1, 10),
+        "true_negative_rate": (7, 10, 0, 8),
+        "precision": (5, 8, 1, 9),
+    }
+    assert {one["design"] for one in ran.results} == {"pass"}
+    run = load(Path("r"))
+    assert run.parameters["pass_marks"] == {"function": 5}
+    assert run.parameters["pass_mark_origins"] == {"function": "the middle of its scale"}
+    assert all(len(row.keys) == 1 for row in run.rows)
+    # Stored verdicts of the run give the same figures, with labels from the run or from the data.
+    for data in ((), ("--data", "labels.csv")):
+        again = labelled("meta", "--judge", "replay:r", *data, "--json")
+        assert again.document["confusion"] == [matrix]
+        assert [one for one in again.results if one["measure"] in RATES] == [
+            one for one in ran.results if one["measure"] in RATES
+        ]
+
+
+def test_report_says_what_is_positive_and_which_mark(labelled: Run) -> None:
+    ran = labelled(*META, "--judge", "python:j.py:judge", "--verbose", "--html", "p.html", "--markdown", "p.md")
+    fits(ran.out)
+    assert "passes 5 of 7 responses that people pass (71.4%," in ran.words
+    assert "fails 7 of 10 responses that people fail (70.0%," in ran.words
+    assert "A pass is positive" in ran.words
+    assert "function: a score from 5 passes (the middle of its scale)" in ran.words
+    assert "people pass 5 2 1 people fail 3 7 0" in ran.words
+    text = Path("p.md").read_text(encoding="utf-8")
+    assert "5 disagreements with people, the clearest" in text
+    assert "<script" not in text
+    assert "Labels by verdicts" in Path("p.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("judge", "options", "passed", "note"),
+    [
+        ("j", (), 8, "a score from 5 passes (the middle of its scale)"),
+        ("j", ("--pass-mark", 2), 17, "a score from 2 passes (--pass-mark)"),
+        ("j", ("--pass-mark", 8), 8, "a score from 8 passes (--pass-mark)"),
+        ("j", ("--pass-mark", 8.01), 0, "a score from 8.01 passes (--pass-mark)"),
+        ("own", (), 8, "a score from 5 passes (the judge's own mark)"),
+        ("own", ("--pass-mark", 2), 8, "a score from 5 passes (the judge's own mark)"),
+        ("lower", (), 9, "a score from 5 passes (the middle of its scale)"),
+        ("open", ("--pass-mark", 8), 8, "a score from 8 passes (--pass-mark)"),
+    ],
+)
+def test_mark_decides(labelled: Run, judge: str, options: tuple[Any, ...], passed: int, note: str) -> None:
+    ran = labelled(*META, "--judge", f"python:{judge}.py:judge", *options, "--json")
+    (matrix,) = ran.document["confusion"]
+    assert sum(row["pass"] for row in matrix["counts"].values()) == passed
+    assert ran.document["judges"][0]["notes"] == [f"function: {note}"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--judge", "python:open.py:judge"), "function has no pass mark, and its scale (from 0) has no middle"),
+        (("--judge", "python:j.py:judge", "--pass-mark", 11), "--pass-mark 11: the scale of function is 0 to 10"),
+        (("--judge", "python:j.py:judge", "--pass-mark", "x"), "pass-mark"),
+        (("--judge", "python:j.py:judge", "--pass-mark", "nan"), "pass-mark"),
+        (("--judge", "planted:longer", "--protocol", "pairwise"), "pairwise compares two responses, and cannot pass"),
+        (("--judge", "planted:longer", "--protocol", "absolute", "--protocol", "base"), "base compares two responses"),
+        (("--judge", "python:pair.py:pair"), "function compares two responses, and cannot pass or fail one"),
+        (("--judge", "replay:r", "--pass-mark", 4), "--pass-mark"),
+    ],
+)
+def test_wrong_request_is_refused_in_one_line(labelled: Run, options: tuple[Any, ...], words: str) -> None:
+    Path("pair.py").write_text("def pair(response_a, response_b): return 'A'\n", encoding="utf-8")
+    ran = labelled(*META, *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.err.splitlines()[-1]
+    assert "Traceback" not in ran.err
+
+
+def test_mark_needs_responses_that_are_judged_alone(run: Run) -> None:
+    check_refusal(
+        run("meta", "--judge", "planted:fair", "--pass-mark", "3"),
+        "--pass-mark: the data hold no response that people passed or failed",
+    )
+
+
+def test_default_protocols_that_compare_are_left_out(labelled: Run) -> None:
+    ran = labelled(*META, "--judge", "planted:longer", "--json")
+    assert ran.code == 0
+    assert {one["protocol"] for one in ran.results} == {"absolute"}
+    assert "left out of pass or fail: pairwise compares two responses" in ran.document["judges"][0]["notes"][-1]
+
+
+def test_one_class_of_labels_leaves_the_other_rate_out_and_says_why(labelled: Run) -> None:
+    lines = Path("labels.csv").read_text(encoding="utf-8").replace(",fail", ",pass")
+    Path("labels.csv").write_text(lines, encoding="utf-8")
+    rate = labelled(*META, "--judge", "python:j.py:judge", "--json").figure("true_negative_rate")
+    assert (rate["n"], rate["k"], rate["value"], rate["excluded"]) == (0, 0, None, 18)
+    text = labelled(*META, "--judge", "python:j.py:judge").words
+    assert "is not measured on responses that people fail (no eligible case: passed by people (18))" in text
+
+
+PAIR = {
+    "id": "pair", "prompt": "Name a colour.", "preferred": "x",
+    "responses": [{"author": "x", "text": "Red, or blue, or green."}, {"author": "y", "text": "Hm."}],
+}  # fmt: skip
+
+
+def test_pairs_and_single_responses_are_shown_apart(labelled: Run) -> None:
+    Path("pairs.jsonl").write_text(json.dumps(PAIR) + "\n", encoding="utf-8")
+    judges = ("--judge", "python:j.py:judge", "--judge", "planted:longer")
+    options = (*META, "--data", "pairs.jsonl", *judges, "--control")
+    ran = labelled(*options, "--json")
+    assert ran.code == 0, ran.err
+    designs = {(one["design"], one["data"]) for one in ran.results}
+    assert designs == {("people", "pairs.jsonl"), ("pass", "labels.csv")}
+    assert ran.figure("accuracy", design="people", protocol="function")["n"] == 1
+    assert ran.figure("accuracy", design="pass", protocol="function")["n"] == 17
+    # The judges share the pair and 17 responses; one has no verdict on the unreadable one.
+    assert (ran.document["panel"]["comparisons"], ran.document["pass_panel"]["comparisons"]) == (1, 18)
+    assert all(PASS_MARK not in (one["protocol"], one["judge"]) for one in ran.results)
+    text = labelled(*options)
+    assert text.out.index("\nPairs\n") < text.out.index("\nPass or fail\n")
+    fits(text.out)
+
+
+def test_pass_mark_is_no_author_elsewhere(labelled: Run) -> None:
+    assert labelled(*META, "--judge", "python:j.py:judge", "--out", "r").code == 0
+    board = labelled("leaderboard", "--matches", "r")
+    assert (board.code, board.err.count("\n")) == (2, 1)
+    assert "holds no comparison of two authors" in board.err
+    for command in ("card r", "report r", "report r --csv t.csv", "report r --json", "flips r"):
+        assert labelled(*command.split()).code == 0, command
+    with Path("t.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert Counter(row["before"] for row in rows) == {"response": 8, "rival": 9, "": 1}
+
+
+def grade_run(judge: str, grades: Sequence[bool | None]) -> PublishedRun:
+    """Grades of a log: one response for each, without a label."""
+    rows, cases = [], {}
+    for at, passed in enumerate(grades):
+        name = f"sample-{at}"
+        judgment = verdict(None) if passed is None else replace(verdict("a" if passed else "b"), scores=(passed, 0.5))
+        row = Row(name, name, "pass", "grader", judge, "none", Side("model"), Side(PASS_MARK), data="log")
+        rows.append(replace(row, judgments=(judgment,)))
+        cases[name] = Case(name, (f"{at}?",), (Response("model", (f"It is {at}.",)),))
+    return PublishedRun(judge, "grader", "log", ("stored",), {"stored": tuple(rows)}, False, "f", "0", cases)
+
+
+def test_grades_of_a_log_are_measured_with_labels_of_the_data() -> None:
+    labelled = [
+        Case(f"row-{at}", (f"{at}?",), (Response("response", (f"It is {at}.",)),), passed=at < 3) for at in range(4)
+    ]
+    runs = [grade_run("one", [True, False, None, True, True]), grade_run("two", [True, True, True, False, True])]
+    for cases, n in (({}, 0), ({"labels": labelled}, 4)):
+        sources = from_published([attach_labels(run, cases) for run in runs])
+        result = measure_judges(sources)
+        accuracies = {
+            f.judge: (f.k, f.n, f.invalid, f.excluded)
+            for f in result.figures
+            if f.measure == "accuracy" and (f.data, f.subset) == (None if n else "log", None)
+        }
+        if n:
+            assert accuracies == {"one": (1, 3, 1, 1), "two": (4, 4, 0, 1)}
+            assert result.panels["pass"].comparisons == 4
+            shown, _ = collect_disagreements(sources)
+            assert [(one.disagreement.row.case, one.disagreement.margin, one.responses) for one in shown] == [
+                ("row-1", 0.5, ("It is 1.",)),
+                ("row-3", 0.5, ("It is 3.",)),
+            ]
+        else:
+            assert accuracies == {"one": (0, 0, 0, 5), "two": (0, 0, 0, 5)}
+            assert (result.panels, result.confusions) == ({}, ())
+        assert list(report_parts(result))
+
+
+ABSOLUTE, POINTWISE = protocols()["absolute"], protocols()["pointwise"]
+X, Y = Response("x", ("Red.",)), Response("y", ("Blue.",))
+ALONE = replace(case(responses=[X]), passed=True)
+
+
+def scorer(scale: tuple[float | None, float | None] | None, mark: float | None = None) -> Protocol:
+    return Protocol(
+        "s", "", ABSOLUTE.ask, Calls(response=1), rules=("score",), orders="none", scale=scale, pass_mark=mark
+    )
+
+
+@each(
+    "protocol, requested, mark",
+    (ABSOLUTE, None, (4, "the middle of its scale")),
+    (POINTWISE, None, (3, "the middle of its scale")),
+    (POINTWISE, 4.5, (4.5, "--pass-mark")),
+    (POINTWISE, 5, (5, "--pass-mark")),
+    (scorer((0, 1)), None, (0.5, "the middle of its scale")),
+    (scorer((0, None)), 7, (7, "--pass-mark")),
+    (scorer(None), -7, (-7, "--pass-mark")),
+    (scorer((0, 10), 6), None, (6, "the judge's own mark")),
+    (scorer((0, 10), 6), 3, (6, "the judge's own mark")),
+    (scorer((0, None), 0), None, (0, "the judge's own mark")),
+)
+def test_mark_is_the_judges_own_or_requested_or_the_middle(
+    protocol: Protocol, requested: float | None, mark: tuple[float, str]
+) -> None:
+    assert find_mark(protocol, requested) == PassMark(*mark)
+
+
+@each(
+    "protocol, requested, words",
+    (scorer((0, None)), None, "(from 0) has no middle; name the lowest score that passes with --pass-mark"),
+    (scorer((None, 0)), None, "(up to 0) has no middle"),
+    (scorer(None), None, "(open at both ends) has no middle"),
+    (POINTWISE, 5.5, "--pass-mark 5.5: the scale of pointwise is 1 to 5"),
+    (scorer((0, None)), -1, "--pass-mark -1: the scale of s is from 0"),
+)
+def test_mark_that_cannot_be_is_refused(protocol: Protocol, requested: float | None, words: str) -> None:
+    with pytest.raises(UsageError) as error:
+        find_mark(protocol, requested)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+EMPTY = Row("c", "c", "pass", "absolute", "j", "none", Side("x"), Side(PASS_MARK))
+MARKS = st.floats(1, 7).map(lambda mark: round(mark, 2))
+
+
+@given(st.integers(100, 700), st.integers(1, 7), MARKS)
+def test_score_and_rating_are_compared_with_the_mark(hundredths: int, rating: int, mark: float) -> None:
+    score = hundredths / 100
+    (judgment,) = against_mark(partial(replace, EMPTY), mark)(
+        judgments=(scored((score, score), (rating, rating)),)
+    ).judgments
+    assert (read_pass([judgment], "score") == "a") == (judgment.preferred == "a") == (score >= mark)
+    assert (read_pass([judgment], "rating") == "a") == (rating >= mark)
+    assert judgment.scores == (score, mark)
+    assert judgment.preferred in ("a", "b")
+
+
+@each(
+    "judgments, passes",
+    ([verdict("a")], "a"),
+    ([verdict("b")], "b"),
+    ([verdict(None)], None),
+    ([], None),
+    ([verdict("a"), verdict("b")], None),
+    ([Judgment("a")], "a"),
+    ([Judgment("b", scores=(0.2, 0.7))], "b"),
+)
+def test_stored_verdict_counts_without_a_rule(judgments: list[Judgment], passes: Outcome | None) -> None:
+    assert read_pass(judgments, None) == passes
+
+
+def test_failed_judgment_is_kept_as_it_is() -> None:
+    failed = verdict(None)
+    assert against_mark(partial(replace, EMPTY), 3)(judgments=(failed,)) == replace(EMPTY, judgments=(failed,))
+    assert read_pass([failed], "score") is None
+
+
+def rate(request: Request) -> Reply:
+    """Rate a response by its length."""
+    assert request.slots is not None
+    (response,) = request.slots.shown
+    return Reply(probabilities=tuple(float(len(response.text) == int(choice)) for choice in request.choices))
+
+
+@each("text, preferred", ("1234", "a"), ("12345", "a"), ("123", "b"))
+@each("passed", True, False)
+def test_one_request_judges_one_response(text: str, preferred: str, passed: bool) -> None:
+    alone = replace(case(responses=[Response("x", (text,))]), passed=passed)
+    config = MetaConfig("j", (ABSOLUTE, protocols()["pairwise"]), marks={"absolute": 4}, resample=True)
+    result, rounds = drive(judge_labelled("d", alone, config), rate)
+    row, again = result.rows
+    assert (row.design, row.a, row.b, row.label) == ("pass", Side("x"), Side(PASS_MARK), "a" if passed else "b")
+    assert [judgment.preferred for judgment in row.judgments] == [preferred]
+    assert (len(row.keys), row.shown, row.excluded) == (1, (), None)
+    assert {request.key for asked in rounds for request in asked} == {*row.keys}
+    assert (again.attack, again.excluded) == (RESAMPLED, "nothing is sampled")
+
+
+def test_control_rewrites_the_one_response() -> None:
+    alone = replace(case(responses=[Response("x", ("12  34",))]), passed=True)
+    config = MetaConfig("j", (ABSOLUTE,), marks={"absolute": 4}, controls=(attacks()["null"],))
+    result, _ = drive(judge_labelled("d", alone, config), rate)
+    before, after = result.rows
+    assert (before.judgments[0].ratings, after.judgments[0].ratings) == ((6, 4), (5, 4))
+    assert (after.a, after.b, after.attack) == (Side("x", "null"), Side(PASS_MARK), "null")
+
+
+@given(st.integers(1, 3), st.booleans())
+def test_samples_of_one_response_are_shared(samples: int, is_resampled: bool) -> None:
+    def write(request: Request) -> Reply:
+        assert request.slots is not None
+        return Reply(text=f"[[{len(request.slots.shown[0].text)}]]")
+
+    textual = replace(ABSOLUTE, ask=ask_in_text)
+    config = MetaConfig("j", (textual,), Manner(samples=samples), marks={"absolute": 4}, resample=is_resampled)
+    result, _ = drive(judge_labelled("d", replace(ALONE, responses=(Response("x", ("12345",)),)), config), write)
+    assert len(result.rows[0].keys) == samples
+    assert result.rows[0].judgments[0].preferred == "a"
+
+
+def ask_in_text(comparison: Comparison) -> Plan[Judgment]:
+    """Ask for a sampled answer in words."""
+    return tap(
+        ABSOLUTE.ask(comparison), lambda requests: [replace(one, choices=(), temperature=0.5) for one in requests]
+    )
+
+
+@each(
+    "responses, preferred, passed, sizes",
+    ([X], None, True, [1]),
+    ([X], None, False, [1]),
+    ([X], None, None, []),
+    ([X, replace(X, attack="null")], None, True, [1]),
+    ([X, Y], "x", None, [2]),
+    ([X, Y], "x", True, [2]),
+    ([X, Y], None, True, []),
+)
+def test_people_judged_a_pair_or_one_response(
+    responses: list[Response], preferred: str | None, passed: bool | None, sizes: list[int]
+) -> None:
+    one = replace(case(responses=responses, preferred=preferred), passed=passed)
+    assert [len(judged) for judged in list_judged(one)] == sizes
+
+
+def test_pass_mark_is_never_an_author_on_a_board() -> None:
+    with pytest.raises(DistractError):
+        from_rows([replace(EMPTY, judgments=(verdict("a"),))], "absolute", None)

@@ -2,20 +2,26 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from loops import each
 
+from distract.core.backend import Backend
 from distract.core.errors import UnknownName, UsageError
-from distract.models import hardware, names
+from distract.core.records import Role
+from distract.core.usage import Price
+from distract.models import hardware, names, opener
 from distract.models.catalogue import CatalogueEntry
 from distract.models.hardware import Gpu
 from distract.models.names import choose_engine, resolve
+from distract.models.opener import open_judge, open_models
 from distract.models.options import COMMON, Options
 from distract.models.provider import Target, engines, known_settings, providers, uses
 from distract.models.server.addresses import OPENAI
+from distract.models.transformers.backend import Transformers
 
 LLAMA = CatalogueEntry("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", parameters=70.6, aliases=("llama-70b",))
 GPT = CatalogueEntry("gpt-4o", "gpt-4o-2024-08-06", engine="openai")
@@ -127,3 +133,128 @@ def test_every_setting_belongs_to_a_provider() -> None:
     assert uses()["dtype"] == {"ray", "reward", "transformers", "vllm"}
     assert uses()["timeout"] == {"inspect", "openai", "python"}
     assert uses()["fail_fast"] == {"python"}
+
+
+EMBEDDED = "smollm2-135m"
+
+
+def open_backends(names: dict[Role, str | None], options: Options | None = None, **more: Any) -> dict[Role, Backend]:
+    return open_models(names, options, **more).models
+
+
+def test_model_with_several_roles_is_opened_once() -> None:
+    models = open_backends({"judge": EMBEDDED, "generator": EMBEDDED, "verifier": EMBEDDED})
+    assert models["judge"] is models["generator"] is models["verifier"]
+
+
+def test_model_with_two_names_is_opened_once(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    models = open_backends({"judge": f"transformers:{tmp_path}", "generator": str(tmp_path)})
+    assert models["judge"] is models["generator"]
+
+
+def test_absent_roles_and_non_models_are_not_opened() -> None:
+    models = open_backends({"judge": "planted:fair", "generator": "rules", "verifier": None}, no_models=("rules",))
+    assert list(models) == ["judge"]
+
+
+def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path) -> None:
+    options = Options(dtype="float32", revision="abc", settings={"trust_remote_code": True})
+    backends = open_backends(
+        {"judge": "transformers:org/judge", "generator": "transformers:org/writer@v2", "verifier": EMBEDDED}, options
+    )
+    judge, writer, verifier = (backends[role] for role in ("judge", "generator", "verifier"))
+    assert isinstance(judge, Transformers)
+    assert isinstance(writer, Transformers)
+    assert isinstance(verifier, Transformers)
+    assert (judge.model, judge.revision, judge.trust_remote_code) == ("org/judge", "abc", True)
+    assert (writer.model, writer.revision, writer.dtype) == ("org/writer", "v2", "float32")
+    assert verifier.trust_remote_code is False
+    # A planted judge takes no options, but the generator beside it does.
+    open_backends({"judge": "planted:fair", "generator": EMBEDDED}, Options(dtype="float32"))
+    folder = tmp_path / "a@b"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    local = open_judge(f"transformers:{folder}")
+    assert isinstance(local, Transformers)
+    assert (local.model, local.revision) == (str(folder), None)
+
+
+@each(
+    "judge, options, message",
+    (
+        "planted:fair",
+        Options(dtype="float32"),
+        "--dtype is for models on Ray workers or a reward model or transformers or vLLM; planted:fair is",
+    ),
+    ("planted:fair", Options(revision="abc"), "loads no model"),
+    (EMBEDDED, Options(revision="abc"), "one fixed file without code"),
+    (EMBEDDED, Options(settings={"trust_remote_code": True}), "one fixed file without code"),
+    (EMBEDDED, Options(concurrency=4), "--concurrency is for models on "),
+    (EMBEDDED, Options(base_url="http://h/v1"), "--base-url is for models on an OpenAI-compatible server"),
+    (
+        EMBEDDED,
+        Options(settings={"tensor_parallel": 2}),
+        "--model-option tensor-parallel is for models on Ray workers or vLLM",
+    ),
+    ("http://h/v1#m", Options(dtype="float32"), "http://h/v1#m is asked on a server; remove the option"),
+    ("http://h/v1#m", Options(revision="v1"), "--revision"),
+    ("http://h/v1#m", Options(base_url="http://i/v1"), "already contains the server; remove --base-url"),
+    ("transformers:a/b", Options(engine="vllm"), "already names its engine; remove --engine vllm"),
+    ("planted:fair", Options(engine="tpu"), "unknown engine 'tpu' (known: vllm, transformers, ray)"),
+    ("http://h/v1", None, "after #, the model, as in http://HOST:8000/v1#MODEL"),
+    ("http://#m", None, "after #, the model"),
+    ("transformers:/no/such/folder", None, "/no/such/folder: no such folder"),
+    ("./no/such/folder", None, "no such folder"),
+    ("transformers:", None, "unknown judge 'transformers:'"),
+    ("http://me:secret@h/v1#m", None, "environment"),
+)
+def test_unfit_options_are_one_line(judge: str, options: Options | None, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)) as error:
+        open_judge(judge, options)
+    assert "\n" not in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def test_folder_without_a_model_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"holds no model \(no config.json in it\)"):
+        open_judge(str(tmp_path))
+
+
+@each(
+    "judge, library, extra",
+    ("vllm:org/model", "vllm", "vllm"),
+    ("openai:gpt-4o", "openai", "openai"),
+    ("transformers:org/model", "transformers", "local"),
+)
+def test_missing_library_names_its_extra(judge: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opener, "find_spec", lambda name: None if name == library else object())
+    with pytest.raises(UsageError, match=re.escape(f'pip install ".[{extra}]"')):
+        open_judge(judge)
+
+
+def test_users_prices_and_judge_options_win_over_the_catalogue(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('[mine]\nmodel = "m"\nengine = "openai"\nbase_url = "http://127.0.0.1:1/v1"\nprice_in = 2\n')
+    names: dict[Role, str | None] = {"judge": "mine", "generator": "mine", "verifier": "planted:fair"}
+    del names["verifier"]
+    models = open_models(names, Options(catalogue=own, price_out=8.0))
+    assert models.prices == {"judge": Price(2.0, 8.0), "generator": Price(2.0, 0.0)}
+    assert open_models({"judge": EMBEDDED}).prices == {}
+
+
+def test_engine_choice_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    models = open_models({"judge": str(tmp_path)})
+    assert models.notes == (f"{tmp_path}: transformers on the CPU, since there is no GPU here",)
+    assert open_models({"judge": f"transformers:{tmp_path}"}).notes == ()
+
+
+@each("role", "generator", "verifier")
+def test_unknown_name_is_reported_with_its_role(role: Role) -> None:
+    with pytest.raises(UnknownName, match=f"unknown {role} 'smolm2-135m'; did you mean 'smollm2-135m'") as error:
+        open_models({"judge": EMBEDDED, role: "smolm2-135m"}, no_models=("rules",))
+    assert "planted" not in str(error.value)
+    assert len(str(error.value)) < 200
+    with pytest.raises(UsageError, match="answers no free request, so it cannot be"):
+        open_models({"judge": EMBEDDED, role: "planted:bold"})

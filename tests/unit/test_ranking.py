@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from builders import near, row, scored, verdict
+from command_result import print_parts
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
-from printing import print_parts
 from rich.cells import cell_len
 
 from distract.core.records import Outcome, Row

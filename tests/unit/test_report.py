@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 from builders import row, verdict
-from command_result import fits
+from command_result import fits, print_parts
 from gate_builders import make_run
 from hypothesis import given
 from hypothesis import strategies as st
 from loops import each
 from pages import PAGES
-from printing import print_parts
 
 from distract.core import errors, registry
 from distract.core.printable import bar, clean_text, count, interval, line, p_value, percent, share_hint

@@ -10,8 +10,8 @@ from builders import finish, row, set_up, verdict
 from command_result import Run
 from loopback import FakeServer, ReceivedRequest, completion
 from loops import each
+from test_judge import texts
 from test_leaderboard_design import data
-from test_verdicts import texts
 
 import distract
 from distract.core.job import FinishedRun
