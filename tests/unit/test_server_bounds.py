@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import request
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, refusal
@@ -32,7 +33,9 @@ from distract.models.server.endpoint import Endpoint
 from distract.models.server.faults import LONGEST_PAUSE, retry_after
 from distract.models.server.http import LARGE, MOST, PLACES, STEP
 from distract.models.server.places import Place
+from distract.models.server.requests import Session
 from distract.models.server.secrets import scrub_values
+from distract.models.server.stream import ThreadedStream
 
 pytest.importorskip("openai")
 
@@ -482,3 +485,30 @@ def test_members_that_are_down_are_left_out_and_not_asked_again(
 def test_a_pool_without_an_answering_member_ends(tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="it does not answer"):
         settle_pool(Pool(Member(is_down=True), Member(is_down=True)), "judge", Tally(), tmp_path)
+
+
+class Slow(Session):
+    """Answers at once and closes slowly."""
+
+    def __init__(self) -> None:
+        self.gone = threading.Event()
+
+    async def answer(self, request: Request) -> Reply:
+        return Reply(text="x")
+
+    def halt(self) -> set[asyncio.Task[Any] | None]:
+        return set()
+
+    async def close(self) -> None:
+        await asyncio.sleep(1.2)
+        self.gone.set()
+
+
+def test_slow_connections_are_closed_completely() -> None:
+    # The garbage collector reports an open connection later, as a warning in another test.
+    session = Slow()
+    stream = ThreadedStream(session, capacity=1)
+    stream.submit(0, request("x"))
+    assert stream.collect(20.0) == [(0, Reply(text="x"))]
+    assert stream.close() == []
+    assert session.gone.wait(20.0)
