@@ -8,8 +8,7 @@ work=$(mktemp -d)
 trap 'jobs -p | xargs -r kill 2>/dev/null; rm -rf "$work"' EXIT
 # uv compiles nothing, so the first import of a library writes its bytecode; without it, each process compiles again.
 unset PYTHONDONTWRITEBYTECODE
-declare -a times=()
-declare -A running=()
+declare -a times=() failed=()
 
 # CI installs everything that tests need, so a skip counts as a failure. Published data may be missing beside the clone;
 # with DISTRACT_PUBLISHED=1, tests that need them fail without them.
@@ -17,32 +16,37 @@ export DISTRACT_CI=1
 # Make hypothesis draw the same examples each time, so that a commit always gets the same result.
 export PYTEST_ADDOPTS=--hypothesis-profile=ci
 
-# Run one part and print how long it took.
+# Run one part and print how long it took. The parts after one that fails run all the same.
 part() {
-  local name=$1 begun=$SECONDS
+  local name=$1 begun=$SECONDS code=0
   shift
   printf '\n== %s\n' "$name"
-  "$@"
+  # In the background, because bash ignores `set -e` in a command whose failure is handled.
+  (set -e; "$@") &
+  wait $! || code=$?
+  ((code == 0)) || failed+=("$name")
   times+=("$name $((SECONDS - begun)) s")
-  printf '== %s: %d s\n' "$name" "$((SECONDS - begun))"
+  printf '== %s: %d s%s\n' "$name" "$((SECONDS - begun))" "$( ((code == 0)) || echo ', FAILED')"
 }
 
+# Print all parts with their sum; end here if one failed.
 summarise() {
   printf '\n== parts: %s' "${times[0]}"
   printf ', %s' "${times[@]:1}"
   printf '\n== all: %d s\n' "$SECONDS"
+  ((${#failed[@]} == 0)) || { printf '== FAILED: %s\n' "${failed[*]}"; exit 1; }
 }
 
 # Start a part in the background; `finish` waits for it, and prints what it said if it failed.
 begin() {
   local name=$1
   shift
-  (set -e; "$@") >"$work/$name.log" 2>&1 &
-  running[$name]=$!
+  (set +e; (set -e; "$@") >"$work/$name.log" 2>&1; echo $? >"$work/$name.code") &
 }
 finish() {
   local name=$1
-  wait "${running[$name]}" || { cat "$work/$name.log"; return 1; }
+  until [[ -s $work/$name.code ]]; do sleep 1; done
+  [[ $(<"$work/$name.code") == 0 ]] || { cat "$work/$name.log"; return 1; }
 }
 
 # uv takes wheels from its cache, or fetches them. torch comes through pip, whose settings may name a build for the CPU.
@@ -64,6 +68,7 @@ prepare() {
     install_into "$work/venv" ".[local,test]"
   }
   part install install
+  ((${#failed[@]} == 0)) || summarise
   local name
   for name in "$@"; do
     [[ $(type -t "environment_$name") == function ]] && begin "$name" "environment_$name"
