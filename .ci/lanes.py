@@ -72,7 +72,8 @@ def main(arguments: Sequence[str]) -> None:
             lines = [file for part in parts.values() for file in part["tests"]]
         case _:
             raise SystemExit(__doc__)
-    print("\n".join(lines))
+    for line in lines:
+        print(line)
 
 
 if __name__ == "__main__":

@@ -105,23 +105,31 @@ try_readme() {
   PATH="$folder/venv/bin:$PATH" bash -euxc "$command $*"
 }
 
+# Run nightly parts: those with an environment of their own, and the others together, in two processes.
 run_nightly() {
-  local name=$1
-  mapfile -t files < <(python3 .ci/lanes.py tests "$name")
-  case $name in
-    vllm)
-      finish vllm
-      uv pip install -q --python "$work/vllm" ".[openai,test]"
-      "$work/vllm/bin/python" -m pytest -m vllm "${files[@]}"
-      ;;
-    neighbours)
-      finish neighbours
-      uv pip install -q --python "$work/neighbours" ".[deepeval,inspect]"
-      # Two pytest plug-ins come with deepeval: one reports home, the other warns about a setting that no test here needs.
-      DEEPEVAL_TELEMETRY_OPT_OUT=1 "$work/neighbours/bin/python" -m pytest -p no:deepeval -p no:asyncio "${files[@]}"
-      ;;
-    pages) DISTRACT_PAGES=all tests "${files[@]}" ;;
-    readme) try_readme ;;
-    *) tests "${files[@]}" --slow-seconds 45 ;;
-  esac
+  local name
+  local -a files=()
+  for name in "$@"; do
+    if [[ $(type -t "environment_$name") == function ]]; then
+      part "$name" "run_$name"
+    else
+      mapfile -t -O "${#files[@]}" files < <(python3 .ci/lanes.py tests "$name")
+    fi
+  done
+  ((${#files[@]} == 0)) || DISTRACT_PAGES=all part nightly tests --slow-seconds 45 "${files[@]}"
+}
+
+run_vllm() {
+  finish vllm
+  uv pip install -q --python "$work/vllm" ".[openai,test]"
+  mapfile -t files < <(python3 .ci/lanes.py tests vllm)
+  "$work/vllm/bin/python" -m pytest -m vllm "${files[@]}"
+}
+
+run_neighbours() {
+  finish neighbours
+  uv pip install -q --python "$work/neighbours" ".[deepeval,inspect]"
+  mapfile -t files < <(python3 .ci/lanes.py tests neighbours)
+  # Two pytest plug-ins come with deepeval: one reports home, the other warns about a setting that no test here needs.
+  DEEPEVAL_TELEMETRY_OPT_OUT=1 "$work/neighbours/bin/python" -m pytest -p no:deepeval -p no:asyncio "${files[@]}"
 }
