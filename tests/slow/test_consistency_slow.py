@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from builders import case, finish
-from test_consistency import RULES, SWAYED, fair, find, judge_cases, make_case, parameters_of, ready, render
+from command_result import print_parts
+from test_consistency import RULES, SWAYED, fair, find, judge_cases, make_case, parameters_of, ready
 
 from distract.core.records import Reply, Request, Response
 from distract.core.store import Store
@@ -14,7 +15,8 @@ from distract.judging.orders import Manner
 from distract.models.scripted import ScriptedBackend
 from distract.models.transformers.backend import Transformers
 from distract.studies.consistency import design
-from distract.studies.consistency.measures import figures
+from distract.studies.consistency.measures import figures, measure_rows
+from distract.studies.consistency.view import report_parts
 from distract.studies.estimate import estimate
 
 
@@ -42,7 +44,8 @@ def test_report_fits_eighty_columns_and_keeps_names_verbatim() -> None:
         *(replace(row, protocol="[red]a-protocol-with-a-long-name") for row in rows if row.protocol == "rank"),
     ]
     parameters = parameters_of("pairwise", "rank", "[red]a-protocol-with-a-long-name")
-    text = render({**parameters, "self_judging": ["self-judging: \x1b[2Ja, b"]}, rows)
+    parameters |= {"self_judging": ["self-judging: \x1b[2Ja, b"]}
+    text = print_parts(report_parts(parameters, measure_rows(parameters, rows)))
     assert r"self-judging: \x1b[2Ja, b" in text
     assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
     assert "…" not in text
