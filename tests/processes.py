@@ -15,7 +15,7 @@ from typing import IO, Any, Self
 from command_result import CommandResult
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, token
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds until a test fails; a passing test never waits that long."""
 
 
