@@ -116,7 +116,7 @@ run_nightly() {
       mapfile -t -O "${#files[@]}" files < <(python3 .ci/lanes.py tests "$name")
     fi
   done
-  ((${#files[@]} == 0)) || DISTRACT_PAGES=all part nightly tests --slow-seconds 45 "${files[@]}"
+  ((${#files[@]} == 0)) || DISTRACT_PAGES=ask part nightly tests --slow-seconds 45 "${files[@]}"
 }
 
 run_vllm() {
