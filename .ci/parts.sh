@@ -37,6 +37,15 @@ summarise() {
   ((${#failed[@]} == 0)) || { printf '== FAILED: %s\n' "${failed[*]}"; exit 1; }
 }
 
+# Read what lanes.py prints into an array; end here if it fails, or parts would be left out unnoticed.
+read_lanes() {
+  local -n lines=$1
+  local text
+  shift
+  text=$(python3 .ci/lanes.py "$@")
+  mapfile -t lines < <(printf '%s' "$text")
+}
+
 # Start a part in the background; `finish` waits for it, and prints what it said if it failed.
 begin() {
   local name=$1
@@ -108,12 +117,13 @@ try_readme() {
 # Run nightly parts: those with an environment of their own, and the others together, in two processes.
 run_nightly() {
   local name
-  local -a files=()
+  local -a files=() own=()
   for name in "$@"; do
     if [[ $(type -t "environment_$name") == function ]]; then
       part "$name" "run_$name"
     else
-      mapfile -t -O "${#files[@]}" files < <(python3 .ci/lanes.py tests "$name")
+      read_lanes own tests "$name"
+      files+=("${own[@]}")
     fi
   done
   ((${#files[@]} == 0)) || DISTRACT_PAGES=ask part nightly tests --slow-seconds 45 "${files[@]}"
@@ -122,14 +132,14 @@ run_nightly() {
 run_vllm() {
   finish vllm
   uv pip install -q --python "$work/vllm" ".[openai,test]"
-  mapfile -t files < <(python3 .ci/lanes.py tests vllm)
+  read_lanes files tests vllm
   "$work/vllm/bin/python" -m pytest -m vllm "${files[@]}"
 }
 
 run_neighbours() {
   finish neighbours
   uv pip install -q --python "$work/neighbours" ".[deepeval,inspect]"
-  mapfile -t files < <(python3 .ci/lanes.py tests neighbours)
+  read_lanes files tests neighbours
   # Two pytest plug-ins come with deepeval: one reports home, the other warns about a setting that no test here needs.
   DEEPEVAL_TELEMETRY_OPT_OUT=1 "$work/neighbours/bin/python" -m pytest -p no:deepeval -p no:asyncio "${files[@]}"
 }

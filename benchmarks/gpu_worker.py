@@ -229,7 +229,7 @@ PARTS: Mapping[str, Part] = {
 
 
 def release_memory() -> None:
-    """Give memory that nothing uses back to the device, and measure its peak anew."""
+    """Give memory that nothing uses back to the device, and start to measure its peak."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

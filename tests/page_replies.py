@@ -1,6 +1,6 @@
 """The replies of the embedded judge in the sessions of README and docs, shipped as ``tests/data/page_replies.jsonl``.
 
-The first line states the judge's identity, which is part of every key, and the command that makes the file anew. Every
+The first line states the judge's identity, which is part of every key, and the command that makes the file. Every
 other line is a reply, in the order of its key in the store; fields with their default value are left out.
 """
 
@@ -17,7 +17,7 @@ from distract.models.transformers.backend import embedded_judge
 
 PATH = Path(__file__).parent / "data" / "page_replies.jsonl"
 COMMAND = "DISTRACT_PAGES=record pytest tests/slow/test_pages_slow.py"
-LACKING = f"tests/data/{PATH.name} lacks a reply; make it anew: {COMMAND}"
+LACKING = f"tests/data/{PATH.name} lacks a reply; make it again: {COMMAND}"
 TOLERANCE = 1e-3
 """Largest difference of a probability between machines; rounding accounts for less than 1e-5."""
 

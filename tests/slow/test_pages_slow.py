@@ -149,7 +149,7 @@ def test_missing_reply_ends_a_session_with_the_command_that_adds_it(session: Pat
     replies = read_replies()
     del replies[find_reply(session)]
     fill_store(tmp_path / DEFAULT_PATH, replies)
-    with pytest.raises(AssertionError, match="lacks a reply; make it anew: DISTRACT_PAGES=record pytest"):
+    with pytest.raises(AssertionError, match="lacks a reply; make it again: DISTRACT_PAGES=record pytest"):
         run(SESSION, tmp_path, is_replay=True)
 
 
