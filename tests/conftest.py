@@ -59,6 +59,7 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run each file in one process, and all files that need the real model in the same one, first."""
     real = {item.path for item in items if "smollm2" in getattr(item, "fixturenames", ())}

@@ -58,7 +58,7 @@ class ReplyFile:
         if path.is_symlink() and not (path.exists() and path.stat().st_size):
             raise OSError("it is a link that does not lead to a store")
         place = path if path.name == ":memory:" else Path(os.path.realpath(path))
-        if (kind := mounts.find_network(place)) is not None:
+        if place is not path and (kind := mounts.find_network(place)) is not None:
             raise UsageError(
                 f"{path}: is on a network file system ({kind}); the write-ahead log of a store needs memory that all "
                 "its processes share, which no network file system gives; name a file on a local disk with --store, "

@@ -13,6 +13,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -88,7 +89,8 @@ def load(
         roles: columns by role, for tables (``--map``).
         limit: number of cases that the caller will draw; of a larger set than ``MOST``, only that many are kept.
     """
-    if not isinstance(data, str | Mapping) and not _is_frame(data) and isinstance(data, Iterable):
+    is_frame = type(data).__module__.partition(".")[0] in LIBRARIES
+    if isinstance(data, Iterable) and not is_frame and not isinstance(data, str | Mapping):
         data = list(data)
         if not data or not all(isinstance(case, Mapping) for case in data):
             if responses or roles:
@@ -100,7 +102,8 @@ def load(
     left_out = Counter[str]()
     sample = _Sample(None if limit is None else max(limit, MOST), seed)
     size = 0
-    for entry in _read_entries(source, answers):
+    is_shipped = isinstance(data, str) and data in BUILT_IN and not answers
+    for entry in _read_shipped(data) if is_shipped else _read_entries(source, answers):
         if isinstance(entry, Omission):
             size += entry.prompt
             left_out[entry.reason] += 1
@@ -118,6 +121,12 @@ def load(
     checksum = _checksum(source, answers)
     named = source.table.roles if columns else {}
     return DataSet(source.name, source.format, checksum, sample.list_cases(), left_out, size, columns, named)
+
+
+@cache
+def _read_shipped(name: str) -> tuple[Case, ...]:
+    """Read a built-in data set once per process."""
+    return tuple(native.read(locate(name, "cases").table))
 
 
 class _Sample:
@@ -143,10 +152,6 @@ class _Sample:
     def list_cases(self) -> tuple[Case, ...]:
         """List the sample in the order of the data; a later case replaces an earlier one of the same id."""
         return tuple({case.id: case for case in self.cases.values()}.values())
-
-
-def _is_frame(data: object) -> bool:
-    return type(data).__module__.partition(".")[0] in LIBRARIES
 
 
 def collect_cases(cases: Iterable[Case]) -> DataSet:

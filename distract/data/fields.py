@@ -65,7 +65,7 @@ class Item:
         return value
 
     def check_line(self, value: str, field: str) -> str:
-        if clean_text(value) != value or any(character in value for character in "\t\n"):
+        if "\t" in value or "\n" in value or clean_text(value) != value:
             self.fail("holds control characters; use printable characters on one line", field)
         return value
 

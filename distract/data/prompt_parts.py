@@ -103,10 +103,10 @@ _STOP = re.compile(r"(?<=[.!?])(?<!i\.e\.)(?<!e\.g\.)(?<!P\.)(?<!P\.S\.)(?<!etc\
 
 def split_prompt(prompt: str, constraints: Sequence[Constraint]) -> str | None:
     """The question of a prompt without its format requirements, or None if the two cannot be separated."""
-    pieces = _find_sentences(prompt)
+    edges = [0, *(match.end() for match in _STOP.finditer(prompt)), len(prompt)]  # of the sentences
     stated, rest, requirement = set[int](), list[str](), ""
     marks = Counter[str]()
-    for start, end in pieces:
+    for start, end in pairwise(edges):
         piece = prompt[start:end]
         quoted = marks['"'] % 2 or marks["“"] > marks["”"]
         marks.update({mark: piece.count(mark) for mark in '"“”'})
@@ -122,12 +122,6 @@ def split_prompt(prompt: str, constraints: Sequence[Constraint]) -> str | None:
         return None
     question = re.sub(r"\n{3,}", "\n\n", "".join(rest)).strip()
     return question if len(question.split()) > 2 else None
-
-
-def _find_sentences(text: str) -> list[tuple[int, int]]:
-    """Spans of the sentences, including the white space after them."""
-    edges = [0, *(match.end() for match in _STOP.finditer(text)), len(text)]
-    return list(pairwise(edges))
 
 
 def _find_stated(sentence: str, constraints: Sequence[Constraint]) -> set[int]:

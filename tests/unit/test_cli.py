@@ -16,10 +16,7 @@ PLANTED = ("--generator", "rules", "--limit", "8")
 """A part of the built-in set; the tests of the gate judge all of it."""
 
 
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
+pytestmark = pytest.mark.usefixtures("run")
 
 
 def write(path: str, *cases: dict[str, Any]) -> str:

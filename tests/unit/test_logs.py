@@ -312,6 +312,7 @@ def test_all_commands_are_covered() -> None:
 
 
 @pytest.mark.parametrize(("command", "option"), [*numeric()])
+@pytest.mark.usefixtures("run")
 def test_hostile_number_is_one_line_or_within_bounds(command: click.Command, option: click.Option) -> None:
     assert isinstance(option.type, RangeType), "a plain number has no bounds"
     kind = option.type.bounds

@@ -27,10 +27,7 @@ from distract.models.scripted import ScriptedBackend
 from distract.studies import execution
 from distract.studies.listener import Listener
 
-
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("run")
 
 
 @given(st.text(min_size=1), st.integers(1, MOST))

@@ -145,8 +145,9 @@ def _read_response(item: Item, turns: int) -> Response:
 def _read_attack(item: Item) -> str | None:
     """The attack of a recorded rewrite; unknown names are rejected, because no run would ever use them."""
     name = item.optional_name("attack")
-    known = [attack.name for attack in registry.attacks().values() if attack.severity is None] if name else []
-    if name and name not in known:
+    attacks = registry.attacks()
+    if name and (name not in attacks or attacks[name].severity is not None):
+        known = [attack.name for attack in attacks.values() if attack.severity is None]
         item.fail(str(UnknownName("attack", name, known, "; ".join(registry.problems()))), "attack")
     return name
 
