@@ -1,8 +1,8 @@
 """Decide which nightly parts a push runs: those whose paths have changed since the last commit for which all ran.
 
     python3 .ci/lanes.py due           # the nightly parts to run now, one a line
-    python3 .ci/lanes.py tests PART    # the files of tests of a part
-    python3 .ci/lanes.py left-out      # the files that a push leaves out
+    python3 .ci/lanes.py tests PART    # the tests of a part
+    python3 .ci/lanes.py left-out      # the options of pytest by which a push leaves out those of every part
 
 ``lanes.toml`` names each part's paths and tests, ``nightly-green`` the commit. ``DISTRACT_LANE=all`` runs every part,
 ``DISTRACT_LANE=push`` none. Where the commit is absent or unreachable, every part runs.
@@ -28,7 +28,8 @@ def read_parts() -> dict[str, Any]:
     table = tomllib.loads((CI / "lanes.toml").read_text(encoding="utf-8"))
     parts: dict[str, Any] = table["parts"]
     for part in parts.values():
-        part["paths"] += [*table["always"], *part["tests"], *part["again"]]
+        files = [test.partition("::")[0] for test in part["tests"] + part["again"]]
+        part["paths"] += [*table["always"], *files]
     return parts
 
 
@@ -69,7 +70,8 @@ def main(arguments: Sequence[str]) -> None:
         case ["tests", name] if name in parts:
             lines = parts[name]["tests"] + parts[name]["again"]
         case ["left-out"]:
-            lines = [file for part in parts.values() for file in part["tests"]]
+            tests = [test for part in parts.values() for test in part["tests"]]
+            lines = [f"--deselect={test}" if "::" in test else f"--ignore={test}" for test in tests]
         case _:
             raise SystemExit(__doc__)
     for line in lines:
