@@ -28,7 +28,7 @@ class Endpoint:
 
     def connect(self, model: str, timeout: float) -> Server:
         """Make a client for the server; nothing is sent yet."""
-        key = self.key()
+        key, is_local = self.key(), is_near(self._address.hostname or "")
         try:
             from openai import DefaultAsyncHttpxClient
         except ImportError as error:
@@ -41,7 +41,9 @@ class Endpoint:
                 # Send prompts only to the servers that the user names.
                 follow_redirects=False,
                 # A proxy from the environment must not see requests to this machine.
-                trust_env=not is_near(self._address.hostname or ""),
+                trust_env=not is_local,
+                # Loading certificates takes 60 ms; without TLS there are none to check.
+                verify=not is_local or self._address.scheme == "https",
             )
         except Exception as error:
             # Leave out the error's message: a proxy's address may contain a password.

@@ -97,16 +97,14 @@ class Transformers(LocalModel):
     def _run_all(self, sequences: Sequence[Tokens], wanted: Collection[int]) -> Iterator[tuple[Forward, Any]]:
         """Run the forward passes that read the wanted sequences, with fewer tokens each after running out of memory."""
         left = set(wanted)
-        while True:
+
+        def run() -> Iterator[tuple[Forward, Any]]:
             forwards = lay_out(sequences, self.batch_tokens, self._sharing, reach(self._loaded.config))
-            try:
-                for forward, logarithms, _ in self._run(prune(forwards, left), self._sharing):
-                    yield forward, logarithms
-                    left.difference_update(*(ending for _, ending in forward.reads))
-                return
-            except BackendError as error:
-                self._shrink(error)
-            self._free_memory()
+            for forward, logarithms, _ in self._run(prune(forwards, left), self._sharing):
+                yield forward, logarithms
+                left.difference_update(*(ending for _, ending in forward.reads))
+
+        return self._fit_memory(run)
 
     def _write(
         self, requests: Sequence[Request], prompts: Mapping[int, Tokens], wanted: frozenset[int]
@@ -119,15 +117,13 @@ class Transformers(LocalModel):
         if not left:
             return
         decode = partial(self._chat.tokenizer.decode, skip_special_tokens=True)
-        while True:
+
+        def run() -> Iterator[Batch]:
             answers = {at: Answer(requests[i], len(prompts[i]), rooms[i], self._ends, decode) for at, i in left.items()}
-            try:
-                for done in self._write_all([prompts[i] for i in order], answers):
-                    yield [(left.pop(at), answers[at].reply()) for at in done]
-                return
-            except BackendError as error:
-                self._shrink(error)
-            self._free_memory()
+            for done in self._write_all([prompts[i] for i in order], answers):
+                yield [(left.pop(at), answers[at].reply()) for at in done]
+
+        yield from self._fit_memory(run)
 
     def _write_all(self, sequences: Sequence[Tokens], answers: Mapping[int, Answer]) -> Iterator[list[int]]:
         """Write answers from their beginning to their ends; yields the indices of those that became complete."""

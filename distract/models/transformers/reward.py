@@ -13,7 +13,7 @@ from typing import Any
 
 from distract.core import timer
 from distract.core.backend import Batch
-from distract.core.errors import BackendError, UsageError
+from distract.core.errors import UsageError
 from distract.core.records import Reply, Request
 from distract.models.location import silence_transformers
 from distract.models.transformers.architecture import reward_labels
@@ -40,19 +40,17 @@ class RewardModel(LocalModel):
         if failed := [(i, make_length_failure(n, int(self._context))) for i, n in long.items() if i in wanted]:
             yield failed
         fitting = {i: ids for i, ids in encoded.items() if i not in long}
-        left = wanted & fitting.keys()
-        while True:
-            try:
-                for batch in self._lay_out(fitting):
-                    if left.isdisjoint(batch):
-                        continue
-                    scores = dict(zip(batch, self._score([encoded[i] for i in batch]), strict=True))
-                    yield [(i, _make_reply(scores[i], len(encoded[i]))) for i in batch if i in left]
-                    left -= scores.keys()
-                return
-            except BackendError as error:
-                self._shrink(error)
-            self._free_memory()
+        left = {*wanted} & fitting.keys()
+
+        def run() -> Iterator[Batch]:
+            for batch in self._lay_out(fitting):
+                if left.isdisjoint(batch):
+                    continue
+                scores = dict(zip(batch, self._score([encoded[i] for i in batch]), strict=True))
+                yield [(i, _make_reply(scores[i], len(encoded[i]))) for i in batch if i in left]
+                left.difference_update(batch)
+
+        yield from self._fit_memory(run)
 
     def _lay_out(self, encoded: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
         """Group conversations of similar length, within the tokens of a forward pass."""

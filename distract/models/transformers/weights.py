@@ -7,9 +7,9 @@ import gc
 import importlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ _TRIM, _MAP = -1, -3
 """Parameters of GNU's malloc (malloc.h): the free memory kept at the end, and the size of separately mapped blocks."""
 _KEPT = 2**30
 """Bytes of the largest block to keep, and maximum free bytes to keep at the end of memory."""
+T = TypeVar("T")
 _HEAD = re.compile(r"(?:^|\.)(?:score|classifier|v_head|value_head|qa_outputs)\.")
 
 
@@ -145,21 +146,24 @@ class LocalModel(HubModel):
         free = torch.cuda.mem_get_info(model.device)[0] if on_gpu else hardware.free_memory()
         return most_tokens(model.config.get_text_config(), model.dtype.itemsize, model.device.type, free)
 
-    def _shrink(self, error: BackendError) -> None:
-        """Halve the tokens of a forward pass if the device ran out of memory; raise any other error again."""
-        torch, before = self._libraries()[0], self.batch_tokens
-        if not isinstance(error.__cause__, torch.OutOfMemoryError) or before <= LEAST_TOKENS:
-            raise error
-        vars(self)["batch_tokens"] = max(before // 2, LEAST_TOKENS)
-        print_note(
-            f"out of memory with {before} tokens in a forward pass; going on with {self.batch_tokens} "
-            f"(next time: --model-option batch-tokens={self.batch_tokens})"
-        )
-
-    def _free_memory(self) -> None:
-        """Give the memory of a failed forward pass back to the device."""
-        gc.collect()  # the frames of an error may refer to each other
-        self._libraries()[0].cuda.empty_cache()  # does nothing without a GPU
+    def _fit_memory(self, run: Callable[[], Iterator[T]]) -> Iterator[T]:
+        """Yield from ``run``; when memory runs out, halve the tokens of a forward pass and call it again."""
+        torch = self._libraries()[0]
+        while True:
+            before = self.batch_tokens
+            try:
+                yield from run()
+                return
+            except BackendError as error:
+                if not isinstance(error.__cause__, torch.OutOfMemoryError) or before <= LEAST_TOKENS:
+                    raise
+            vars(self)["batch_tokens"] = max(before // 2, LEAST_TOKENS)
+            print_note(
+                f"out of memory with {before} tokens in a forward pass; going on with {self.batch_tokens} "
+                f"(next time: --model-option batch-tokens={self.batch_tokens})"
+            )
+            gc.collect()  # the frames of an error may refer to each other
+            torch.cuda.empty_cache()  # does nothing without a GPU
 
     @property
     def products(self) -> tuple[str, str, tuple[int, int, int]]:
