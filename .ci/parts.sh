@@ -101,7 +101,7 @@ environment_neighbours() {
 
 # Run in two processes; tests/conftest.py groups the files. Each process gets one thread: with two each, models in both take
 # twice as long on two cores.
-tests() { OMP_NUM_THREADS=1 pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations=12 -m "not vllm and not neighbours" "$@"; }
+tests() { OMP_NUM_THREADS=1 pytest -n 2 --no-loadscope-reorder --durations=12 -m "not vllm and not neighbours" "$@"; }
 
 # Run the second command of the README as written, with more options at its end.
 try_readme() {

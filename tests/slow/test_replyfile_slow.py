@@ -118,9 +118,8 @@ def test_damaged_page_is_one_line_and_never_another_reply(
     assert {"len", "get", "open"} <= counts.keys()
 
 
-def test_commands_report_any_damaged_page_in_one_line(
-    run: Run, tmp_path: Path, whole_store: tuple[bytes, dict[bytes, Reply], int]
-) -> None:
+@pytest.mark.usefixtures("whole_store")
+def test_commands_report_any_damaged_page_in_one_line(run: Run, tmp_path: Path) -> None:
     assert run(*ATTACK, "--store", "s", "--out", "r").code == 0
     content = (tmp_path / "s").read_bytes()
     for start in range(0, len(content), 4096):

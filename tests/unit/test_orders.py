@@ -284,9 +284,8 @@ LOGS = 40
 
 
 @pytest.fixture
-def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def logs(run: Any) -> str:
     """A log of prompts and responses."""
-    monkeypatch.chdir(tmp_path)
     rows = [
         {"prompt": f"What is {n} and one?", "response": f"It is probably {n + 1}, as one may see by counting."}
         for n in range(LOGS)

@@ -36,10 +36,9 @@ PLANTED = ("--judge", "planted:longer", "--limit", 3)
 
 
 @pytest.fixture(autouse=True)
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def files(run: Run) -> None:
     for name, text in (("shout.py", ATTACK), ("way.py", PROTOCOL), ("my_prompt.txt", PROMPT)):
-        (tmp_path / name).write_text(text)
+        Path(name).write_text(text)
 
 
 def forget() -> None:

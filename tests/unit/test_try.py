@@ -20,9 +20,7 @@ OWN = ("--question", "Q?", "--response-a", "Short.", "--response-b", "A much lon
 
 
 @pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
+def _own_folder(run: Any) -> None:
     Path("j.toml").write_text(WORDS)
 
 
