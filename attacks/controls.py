@@ -11,8 +11,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from distract import Attack, Constraint, facts
-from distract import constraints as formats
+from distract import Attack, Constraint, constraints as formats, facts
 
 from .wrappers import make_wrapper
 

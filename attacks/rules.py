@@ -13,8 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from distract import Constraint, facts
-from distract import constraints as formats
+from distract import Constraint, constraints as formats, facts
 
 Edit = tuple[int, int, str]
 Candidate = tuple[Edit, ...]

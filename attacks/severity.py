@@ -10,8 +10,7 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import combinations, islice, permutations
 
-from distract import Attack, Constraint, fidelity, prompts
-from distract import constraints as formats
+from distract import Attack, Constraint, constraints as formats, fidelity, prompts
 
 WIDTH = 6
 """Maximum alternative edits to try for one constraint."""

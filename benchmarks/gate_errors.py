@@ -18,8 +18,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from clustered_gates import DECISIONS, Ints, clustered, power, prompt
-from clustered_gates import single as singles
+from clustered_gates import DECISIONS, Ints, clustered, power, prompt, single as singles
 from numpy.typing import NDArray
 
 from distract.stats.intervals import holm

@@ -20,8 +20,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from distract.stats import agreement
-from distract.stats import intervals as statistics
+from distract.stats import agreement, intervals as statistics
 from distract.stats.intervals import Interval
 
 PROMPTS = (50, 75, 113, 200)

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from builders import row, scored
-from builders import verdict as verdict_of
+from builders import row, scored, verdict as verdict_of
 from hypothesis import strategies as st
 
 from distract.core.records import Row

@@ -51,8 +51,7 @@ def explain(
     from distract.core import runs
     from distract.core.errors import DistractError
     from distract.report.terminal import show
-    from distract.studies.explain import rerun
-    from distract.studies.explain import run as explaining
+    from distract.studies.explain import rerun, run as explaining
     from distract.studies.explain.view import explanation_document, heading
 
     loaded = runs.load(run)

@@ -101,8 +101,7 @@ def leaderboard(
 
     Ratings come from a judge's verdicts, or from matches and votes in a file.
     """
-    from distract.studies.leaderboard import sources, study
-    from distract.studies.leaderboard import view as report
+    from distract.studies.leaderboard import sources, study, view as report
     from distract.studies.leaderboard.boards import board_pairs
     from distract.studies.leaderboard.boards.system_choice import choose_systems, renaming_notes
 

@@ -46,8 +46,7 @@ def list_(what: str | None, catalogue: Path | None) -> None:
     """
     from distract.core import registry
     from distract.data import datasets
-    from distract.models.catalogue import catalogue as models
-    from distract.models.catalogue import problems
+    from distract.models.catalogue import catalogue as models, problems
     from distract.models.opener import list_forms
     from distract.models.provider import known_settings
     from distract.rewriting import writers

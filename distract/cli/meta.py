@@ -81,8 +81,7 @@ def meta(
     """
     from distract.core import registry
     from distract.judging.providers.stored_verdicts import PREFIX as REPLAY
-    from distract.studies.meta import panel, study
-    from distract.studies.meta import view as report
+    from distract.studies.meta import panel, study, view as report
     from distract.studies.meta.disagreement_view import browser_block, build_disagreement_data
     from distract.studies.meta.session import select
 

@@ -14,8 +14,7 @@ from distract.core.errors import UsageError, describe_error, install_command
 from distract.core.records import NO_REPLY, Reply, Request, token_count
 from distract.judging.functions.backend import start_loop
 from distract.judging.functions.stream import CallStream
-from distract.models.server.capabilities import ROOM_FOR_VERDICT
-from distract.models.server.capabilities import seed as make_seed
+from distract.models.server.capabilities import ROOM_FOR_VERDICT, seed as make_seed
 
 _MARKUP = re.compile(r"\[/?bold\]")
 

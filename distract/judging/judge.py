@@ -13,8 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from distract.core import registry
-from distract.core import store as stores
+from distract.core import registry, store as stores
 from distract.core.backend import Backend
 from distract.core.errors import BackendError, UsageError
 from distract.core.job import open_stores

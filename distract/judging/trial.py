@@ -12,8 +12,7 @@ from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import line
 from distract.core.records import Case, Judgment, Outcome, Reply, Request, Response
 from distract.data import datasets
-from distract.judging import comparison as comparisons
-from distract.judging import verdicts
+from distract.judging import comparison as comparisons, verdicts
 from distract.judging.judge import Judge
 from distract.judging.orders import DEFAULT, Manner, Orders, ask_in_orders
 

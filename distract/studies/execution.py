@@ -7,9 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from distract.core import job as jobs
-from distract.core import registry, runs
-from distract.core import store as stores
+from distract.core import job as jobs, registry, runs, store as stores
 from distract.core.backend import Backend
 from distract.core.errors import DataError, UsageError
 from distract.core.job import FinishedRun, Job

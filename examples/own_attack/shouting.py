@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from distract import Attack, Constraint
-from distract import constraints as formats
+from distract import Attack, Constraint, constraints as formats
 
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:

@@ -13,8 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from builders import request
 from command_result import CommandResult, Run, check_refusal
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, token
 
 from distract.core import job

@@ -18,8 +18,7 @@ from command_result import Run
 
 from distract.data.datasets import load
 from distract.studies.gate.measures import AttackKind
-from distract.studies.gate.settings import load_settings as settings
-from distract.studies.gate.settings import merge_limits
+from distract.studies.gate.settings import load_settings as settings, merge_limits
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "ci-gate"

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_catalogue import CONTENT, pip, stand_in
-from test_catalogue import cache as cache
+from test_catalogue import CONTENT, cache as cache, pip, stand_in
 from test_datasets import REIFE
 from test_sources_arena import read_source, vote
 

@@ -5,8 +5,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core import timer
@@ -50,8 +49,7 @@ def wrap(inner: Any, *added: str) -> Any:
 @pytest.fixture(scope="module")
 def make_tokenizer() -> Callable[..., Any]:
     """Makes a small tokenizer of some kind, trained on hostile texts, once per kind."""
-    from tokenizers import Regex, Tokenizer, models, normalizers, trainers
-    from tokenizers import pre_tokenizers as pre
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers as pre, trainers
 
     cache: dict[tuple[str, str], Any] = {}
 
@@ -190,8 +188,7 @@ def add_strip(inner: Any) -> None:
 
 
 def use_unknown_pattern(inner: Any) -> None:
-    from tokenizers import Regex
-    from tokenizers import pre_tokenizers as pre
+    from tokenizers import Regex, pre_tokenizers as pre
 
     by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
     inner.pre_tokenizer = pre.Sequence([pre.Split(Regex(r"\w+(?=\n#)|."), "isolated"), by_bytes])
@@ -214,8 +211,7 @@ def test_tokenizers_that_span_line_breaks_are_not_cut(
 
 
 def use_lookbehind(inner: Any) -> None:
-    from tokenizers import Regex
-    from tokenizers import pre_tokenizers as pre
+    from tokenizers import Regex, pre_tokenizers as pre
 
     by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
     inner.pre_tokenizer = pre.Sequence([pre.Split(Regex(r"(?<=\n)\w+|."), "isolated"), by_bytes])

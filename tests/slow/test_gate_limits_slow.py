@@ -11,11 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import row
-from builders import verdict as verdict_of
+from builders import row, verdict as verdict_of
 from command_result import Run
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from loops import each
 from scipy.stats import binom
 from statsmodels.stats.multitest import multipletests

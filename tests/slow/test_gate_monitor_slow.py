@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from test_gate_monitor import (
     ALPHA,
     BOTH,
@@ -55,8 +54,7 @@ from distract.studies.gate.limits import Limits
 from distract.studies.gate.live_rule import replay_gate
 from distract.studies.gate.mixture import Direction, bet_rates
 from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
-from distract.studies.gate.verdict import Decision
-from distract.studies.gate.verdict import Verdict as GateVerdict
+from distract.studies.gate.verdict import Decision, Verdict as GateVerdict
 
 SINGLES = (HIT, MISS, UNREAD, LOST, EXCLUDED)
 COMPARED = (HIT, MISS, NEITHER, PromptOutcome(1, (0.0,), (0.5,), 0, 0, 1), LOST, EXCLUDED)

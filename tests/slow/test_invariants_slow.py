@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 from fakes import draw_examples, few, simplest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from test_invariants import PAIR, Open, X, Y, message
-from test_invariants import judge as judge
+from hypothesis import given, settings, strategies as st
+from test_invariants import PAIR, Open, X, Y, judge as judge, message
 from test_strategies import ATTACKS, RECORDED, Test, biased_cases, failure, rewritten_pairs
 
 from distract.core import registry

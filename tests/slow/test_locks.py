@@ -13,8 +13,7 @@ from typing import Any, Self
 
 import pytest
 from builders import request
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from processes import CommandProcess, HeldServer
 from test_flow import Recording, Shuffled

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from test_meta_measures import CONTROLS, KINDS, check, exchange, judge_rows
 from test_meta_panel import JUDGES, PROTOCOLS, accuracy, averages, check_correlation, check_gain, rank, rows
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from builders import request
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from distract.models.transformers import replies
 from distract.models.transformers.architecture import forward_operations, reach

@@ -15,8 +15,7 @@ from command_result import Run, fits
 from distract.leaderboards import style_control
 from distract.leaderboards.bradley_terry import rate_bradley_terry, redraw
 from distract.leaderboards.shuffles import Orders
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rating_matches import simulate_matches, table
 from test_boards import POINTS, matches, sample_rows
 from test_bradley_terry import LOGIT, Played, game_lists, matches_of, rate_naively

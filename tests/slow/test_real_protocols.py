@@ -29,8 +29,7 @@ from distract.rewriting.writers import find_writer
 from distract.studies.attack import session
 from distract.studies.attack.design import AuditConfig, audit_case
 from distract.studies.attack.measures import figures
-from distract.studies.make import maker
-from distract.studies.make import rewrites as rewrites_module
+from distract.studies.make import maker, rewrites as rewrites_module
 
 TOKENS = 24
 KINDS = ("absolute", "cot", "metric", "prepair", "wild-bench")

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from command_result import Run
 from loopback import Answer, FakeServer, FaultProxy, ReceivedRequest, completion
-from test_server_backend import FAULTS, ask, backend, prefers_a, tokens_of_vllm, words
-from test_server_backend import upstream as upstream
+from test_server_backend import FAULTS, ask, backend, prefers_a, tokens_of_vllm, upstream as upstream, words
 from test_server_bounds import TOO_LARGE, Endless, ask_texts, compress_answer, serve_odd
 
 from distract.core.backend import StreamingBackend

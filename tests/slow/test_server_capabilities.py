@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from builders import finish, set_up
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
 from test_server_backend import backend
 

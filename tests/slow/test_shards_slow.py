@@ -9,8 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from processes import run_process
 from shard_runs import STUDIES, contents, join, judge, judge_shards, prepare
 from test_examples import EXAMPLES

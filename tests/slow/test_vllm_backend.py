@@ -26,8 +26,7 @@ from distract.models.hardware import Gpu
 from distract.models.transformers import embedded
 from distract.models.transformers.backend import Transformers
 from distract.models.transformers.chat import EncodedRequest
-from distract.models.vllm import backend as vllm
-from distract.models.vllm import engine
+from distract.models.vllm import backend as vllm, engine
 from distract.models.vllm.backend import Vllm
 
 GIB = 2**30

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from builders import case
 from distract.attacks import controls, hollow, injection
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core import registry

@@ -11,8 +11,7 @@ from urllib.parse import quote
 import pytest
 from command_result import check_refusal
 from fakes import overwrite
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from loops import each
 
 from distract.core.errors import DataError, UsageError

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 from command_result import CommandResult, Run, check_refusal
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, token
 from loops import each
 

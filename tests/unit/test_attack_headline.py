@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from builders import near
 from headline_rows import ATTACKS, RULED, RULES, decide, draw_rows, measure_lead, pick
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from scipy.stats import beta
 
 from distract.core.records import Row

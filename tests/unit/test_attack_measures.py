@@ -9,8 +9,7 @@ import pytest
 from builders import finish, near, row, scored, set_up, verdict
 from command_result import print_parts
 from headline_rows import RULES, decide, draw_rows, measure_lead, pick
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from loops import each
 from test_attack_headline import OTHER, Run
 

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case as make_case
-from builders import damage_file, drive, finish, set_up, small
+from builders import case as make_case, damage_file, drive, finish, set_up, small
 from command_result import Run, fits
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core.backend import Batch

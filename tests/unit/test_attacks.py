@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from distract.attacks import lexicon
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core import registry

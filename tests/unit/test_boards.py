@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import near
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from numpy.typing import NDArray
 from scipy import stats
@@ -21,8 +20,7 @@ from distract.stats import ratings
 from distract.stats.ratings.draws import Draws, draw
 from distract.stats.ratings.matches import TIE, A, Matches, encode
 from distract.stats.ratings.system import Ratings, RatingSystem
-from distract.studies.leaderboard.boards import board as boards
-from distract.studies.leaderboard.boards import groups
+from distract.studies.leaderboard.boards import board as boards, groups
 from distract.studies.leaderboard.boards.board import build_board, draw_prompts
 from distract.studies.leaderboard.boards.ranks import ranks
 from distract.studies.leaderboard.boards.system_choice import parse_spec

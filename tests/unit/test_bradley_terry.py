@@ -14,8 +14,7 @@ import statsmodels.api as sm
 from builders import near
 from distract.leaderboards import logistic
 from distract.leaderboards.bradley_terry import rate_bradley_terry, redraw
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from scipy import optimize, special
 

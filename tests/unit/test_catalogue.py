@@ -14,14 +14,11 @@ from typing import Any
 
 import pytest
 from fakes import overwrite
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core.errors import BackendError, DataError
-from distract.models import cache as facts
-from distract.models import catalogue as models
-from distract.models import hardware
+from distract.models import cache as facts, catalogue as models, hardware
 from distract.models.catalogue import CatalogueEntry, catalogue, find, find_alternatives, parse, problems
 from distract.models.families import families
 from distract.models.fit import Load, Machine, can_fit, explain_misfit, format_size, weights_size

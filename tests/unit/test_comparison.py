@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from builders import case, drive, request, verdict, write_several
 from command_result import Run
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core import runs

@@ -13,8 +13,7 @@ import pytest
 from builders import case, drive, finish, scored, set_up, verdict
 from command_result import Run, print_parts
 from fakes import Counted
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.cli.consistency import PROTOCOLS

@@ -9,8 +9,7 @@ from itertools import combinations, islice
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core.records import Constraint

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from fakes import Missing
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core.errors import DataError, UnknownName, UsageError

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from builders import case, scored, verdict
 from command_result import Run, fits
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core.attack import Attack

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import trueskill as library
 from distract.leaderboards.shuffles import Orders, combine_orders, weights
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from loops import each
 from rating_matches import NAMES, Match, played_matches, simulate_matches, table
 from scipy.integrate import quad

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from builders import small
 from command_result import Run, check_refusal, fits
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from rich.console import Console
 
@@ -26,8 +25,7 @@ from distract.models.options import Options
 from distract.report.terminal import show
 from distract.studies.attack.minimal.edits import find_edits
 from distract.studies.attack.minimal.view import describe_smallest
-from distract.studies.explain import rerun
-from distract.studies.explain import run as explain_run
+from distract.studies.explain import rerun, run as explain_run
 from distract.studies.explain.view import NEAR, mark_edits
 
 HOW = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--attack", "assertiveness")

@@ -4,8 +4,7 @@ import json
 from importlib import resources
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from test_attacks import DISTRACTORS, PLACEBO, texts
 

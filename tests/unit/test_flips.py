@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from builders import row, scored, verdict
 from command_result import Run, check_refusal
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 import distract
@@ -21,8 +20,7 @@ from distract.core.errors import DataError
 from distract.core.printable import clean_text
 from distract.core.recorder import dump
 from distract.core.records import Judgment, Response, Rewrite, Row
-from distract.core.run_decoder import RecordFile
-from distract.core.run_decoder import decode_row as read
+from distract.core.run_decoder import RecordFile, decode_row as read
 from distract.core.runs import LoadedRun, load
 from distract.report.blocks import Sentence
 from distract.report.spreadsheet import format_csv

@@ -8,8 +8,7 @@ from typing import Self
 
 import pytest
 from builders import request
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core.backend import Batch, reply_through
@@ -71,6 +70,16 @@ class Shuffled:
 
     def _taken(self, tickets: Sequence[int]) -> Batch:
         return [(ticket, answer(self._under_way.pop(ticket))) for ticket in tickets]
+
+
+class Announced(Shuffled):
+    """A stream that remembers the rounds of which it learns."""
+
+    rounds: tuple[list[str], ...] = ()
+
+    def announce(self, requests: Sequence[Request]) -> object:
+        self.rounds = (*self.rounds, [one.messages[0].content for one in requests])
+        return self.rounds
 
 
 def answer(request: Request) -> Reply:
@@ -209,6 +218,34 @@ def test_roles_of_one_model_share_a_stream(tmp_path: Path) -> None:
     assert results == [[f"re re write {i}", f"re check {i}"] for i in range(6)]
     assert (one.opened, other.opened, one.closed, other.closed) == (1, 1, 1, 1)
     assert tally.tokens == {"judge": (12, 0), "generator": (12, 0), "verifier": (12, 0)}
+
+
+def test_stream_learns_of_its_own_part_of_a_round(tmp_path: Path) -> None:
+    one, other = Announced(), Announced()
+
+    def plan() -> Plan[None]:
+        yield [request("a"), request("b", to="verifier"), request("c")]
+
+    with Store(tmp_path / "s", one.identity) as store:
+        list(execute([plan()], {"judge": (one, store), "verifier": (other, store)}))
+    assert (one.rounds, other.rounds) == ((["a", "c"],), (["b"],))
+
+
+def test_reply_that_another_run_stores_meanwhile_is_not_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = Shuffled()
+    with Store(tmp_path / "s", backend.identity) as store:
+        look = store.get
+
+        def get(keys: Sequence[bytes]) -> dict[bytes, Reply]:
+            known = look(keys)
+            store.put((key, Reply(text="theirs")) for key in keys if key not in known)
+            return known
+
+        monkeypatch.setattr(store, "get", get)
+        assert list(execute([steps("x", [1])], {"judge": (backend, store)})) == [["theirs"]]
+    assert backend.asked == []
 
 
 def test_stream_beside_a_batch_backend_is_drained_in_rounds(tmp_path: Path) -> None:

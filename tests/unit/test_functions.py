@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import case
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 import distract

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import near, row, scored
-from builders import verdict as verdict_of
+from builders import near, row, scored, verdict as verdict_of
 from gate_builders import A, B, make_run, rows
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from loops import each
 
 from distract.core.errors import UsageError

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from builders import near, row, scored, verdict
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from numpy.typing import NDArray
 
@@ -26,8 +25,7 @@ from distract.studies.gate.measures import Measure
 from distract.studies.gate.mixture import Floats, log_mean, outcome_gains
 from distract.studies.gate.monitor import AT_ONCE, Hypothesis, Monitor, PromptOutcome
 from distract.studies.gate.prompt_outcomes import excess_outcome, pair_hits, rate_outcome, rise_outcome
-from distract.studies.gate.verdict import Check
-from distract.studies.gate.verdict import Verdict as GateVerdict
+from distract.studies.gate.verdict import Check, Verdict as GateVerdict
 
 
 def make_outcome(pairs: int, hits: int = 0, misses: int = 0, unread: int = 0, lost: int = 0) -> PromptOutcome:

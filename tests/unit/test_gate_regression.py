@@ -9,8 +9,7 @@ import pytest
 from builders import row, scored
 from command_result import Run
 from gate_builders import make_run, rows
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from scipy import stats
 

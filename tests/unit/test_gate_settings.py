@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 from builders import near, row, scored
 from gate_builders import make_run, rows
-from hypothesis import assume, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings as hypothesis_settings, strategies as st
 from loops import each
 from scipy.stats import binom
 from test_gate_view import render_gate

@@ -10,8 +10,7 @@ import pytest
 from builders import row, verdict
 from command_result import Run
 from gate_builders import make_run
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core import registry

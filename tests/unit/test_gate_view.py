@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-from builders import scored
-from builders import verdict as verdict_of
+from builders import scored, verdict as verdict_of
 from command_result import fits, print_parts
 from gate_builders import check, make_run, rows, skipped, verdict
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from loops import each
 
 from distract.core.records import Row

@@ -17,8 +17,7 @@ import pytest
 from builders import write_several
 from command_result import Run, check_refusal
 from gate_builders import FLIP, FLIPS, MIXED, check, golden, hostile, skipped, verdict
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from markdown_it import MarkdownIt
 
@@ -28,7 +27,7 @@ from distract.report import browser
 from distract.report.blocks import Axis, Block, Detail, Diff, Heading, Mark, Note, Plot, Sentence, Span, Table
 from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data
 from distract.report.html import dump, render
-from distract.report.plots import draw
+from distract.report.plots import Scale, draw
 from distract.studies.attack.flips import Flip
 from distract.studies.gate import github
 from distract.studies.gate.evidence import findings
@@ -127,6 +126,14 @@ NUMBERS = st.floats(0, 1)
 KINDS: tuple[Literal["forest", "line", "slope", "scatter"], ...] = ("forest", "line", "slope", "scatter")
 
 
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+def test_ticks_are_round_numbers_between_the_ends(low: float, width: float) -> None:
+    ticks = Scale(low, low + width, 0, 100).ticks()
+    slack = 1e-8 * width + 1e-11
+    assert 2 <= len(ticks) <= 7
+    assert all(low - slack <= tick <= low + width + slack for tick in ticks)
+
+
 @given(st.sampled_from(KINDS), st.lists(st.tuples(HOSTILE, NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=8))
 def test_every_plot_is_one_picture_with_a_text_alternative(
     kind: Literal["forest", "line", "slope", "scatter"], values: list[tuple[str, float, float, float]]
@@ -164,6 +171,7 @@ def test_page_has_the_flips_of_the_command(run: Run) -> None:
     data = read_data("p.html")
     flips = json.loads(run("flips", "r", "--top", "all", "--json").out)["flips"]
     assert len(flips) == len(data["verdicts"]) > 2
+    assert data["about"].endswith("The clearest first, the ways of asking in turn.")
     assert len({one["id"] for one in data["verdicts"]}) == len(flips)
     assert len({*data["texts"]}) == len(data["texts"])
     for shown, one in zip(data["verdicts"], flips, strict=True):

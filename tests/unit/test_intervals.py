@@ -9,8 +9,7 @@ from math import atanh, sqrt, tanh
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from loops import each
 from scipy import stats
 from statsmodels.stats import contingency_tables

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from builders import case
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from distract.core.errors import BackendError, UnknownName, UsageError
 from distract.core.records import Case, Constraint, Lineage, Reply, Request, Response

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from builders import case, drive, request, scored, verdict
 from command_result import Run, check_refusal
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 import distract

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from builders import case, drive, verdict
 from command_result import Run, check_refusal, fits
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core import registry

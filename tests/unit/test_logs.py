@@ -15,8 +15,7 @@ import click
 import pytest
 import zstandard
 from command_result import check_refusal
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.cli.bounds import INNER_SHARE, LIMIT, PRICE, SEED

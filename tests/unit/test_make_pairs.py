@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from builders import case, drive, finish, set_up
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core import registry
@@ -30,8 +29,7 @@ from distract.rewriting import verifier as verifier_module
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import WRITERS, Verifier, rewrite
 from distract.studies.attack import session
-from distract.studies.make import maker
-from distract.studies.make import rewrites as rewrites_module
+from distract.studies.make import maker, rewrites as rewrites_module
 from distract.studies.make.attempts import MakeResult, check_author, yield_document
 from distract.studies.make.pairs import make_pair
 from distract.studies.make.rewrites import save

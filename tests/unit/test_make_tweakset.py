@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from builders import drive
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core import registry

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_result import Run, check_refusal
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from distract.report.blocks import Axis, Block, Detail, Diff, Heading, Note, Plot, Sentence, Span, Table, Words
 from distract.report.markdown import render

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from builders import case, drive, finish, set_up
 from fakes import Counted
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core.attack import Attack

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from builders import case, drive, near, scored, verdict
 from command_result import Run, check_refusal, fits
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from loops import each
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint

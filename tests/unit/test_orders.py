@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from builders import case, drive, request, scored, verdict
 from command_result import check_refusal
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core.errors import PromptError, UsageError

@@ -6,8 +6,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core.records import Reply

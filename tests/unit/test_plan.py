@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import drive, request, verdict
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core import plan as plans

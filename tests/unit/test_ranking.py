@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from builders import near, row, scored, verdict
 from command_result import print_parts
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from rich.cells import cell_len
 

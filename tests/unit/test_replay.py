@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from builders import row, run_parameters, verdict
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core.errors import DataError, DistractError, UsageError

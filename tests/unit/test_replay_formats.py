@@ -5,8 +5,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core.records import PASS_MARK, Case, Judgment, Outcome, Response, Row, Side

@@ -11,8 +11,7 @@ import pytest
 from builders import row, verdict
 from command_result import fits, print_parts
 from gate_builders import make_run
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from pages import PAGES
 

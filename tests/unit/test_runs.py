@@ -14,13 +14,11 @@ from typing import Any
 import pytest
 from builders import case, damage_file, finish, request, row, run_parameters, scored, set_up, verdict
 from command_result import Run, check_refusal
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from loops import each
 
 import distract
-from distract.core import job as jobs
-from distract.core import registry, timer
+from distract.core import job as jobs, registry, timer
 from distract.core.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError
 from distract.core.job import Job, Plans, open_stores, summarise
 from distract.core.plan import Plan

@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 from builders import request
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, refusal
 from loops import each
 from test_server_backend import ask, words

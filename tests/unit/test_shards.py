@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from builders import case
 from command_result import Run, check_refusal
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from shard_runs import STUDIES, contents, join, judge, judge_shards, prepare, say
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from builders import write_several
 from command_result import Run
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from scipy import stats
 from test_boards import CLOSED, HARD, POINTS, Row, matches, sample_rows
@@ -438,6 +437,12 @@ def rebuild(old: Sequence[str], new: Sequence[str]) -> tuple[list[str], list[str
         first += old[a:b]
         second += new[c:d]
     return first, second
+
+
+@each("most, is_searched", (16, True), (15, False))
+def test_words_are_searched_up_to_a_bound(monkeypatch: pytest.MonkeyPatch, most: int, is_searched: bool) -> None:
+    monkeypatch.setattr(facts, "MOST_CELLS", most)
+    assert any(what == "equal" for what, *_ in facts.opcodes("aabb", "bbaa")) == is_searched
 
 
 @given(st.text("ab c\n.\x1bé", max_size=60), st.text("ab c\n.\x1bé", max_size=60))

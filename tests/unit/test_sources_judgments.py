@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import scored, verdict
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from test_runs import PARAMETERS
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from builders import case
 from fakes import draw_examples, few, simplest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.errors import InvalidArgument
 from hypothesis.strategies import SearchStrategy

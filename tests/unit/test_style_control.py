@@ -9,8 +9,7 @@ import pytest
 import statsmodels.api as sm
 from distract.leaderboards.bradley_terry import rate_bradley_terry
 from distract.leaderboards.style_control import rate_style_control, redraw
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from loops import each
 from scipy import optimize, stats
 

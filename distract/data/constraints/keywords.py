@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from distract.core.records import Constraint
-from distract.data.constraints import spans
-from distract.data.constraints import text_edits as editing
+from distract.data.constraints import spans, text_edits as editing
 from distract.data.constraints.kind import (
     COUNT,
     RELATION,

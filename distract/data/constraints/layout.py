@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import cycle, islice, pairwise
 
 from distract.core.records import Constraint
-from distract.data.constraints import spans as counting
-from distract.data.constraints import text_edits as editing
+from distract.data.constraints import spans as counting, text_edits as editing
 from distract.data.constraints.kind import (
     COUNT,
     RELATION,

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from distract.core.records import Constraint
-from distract.data.constraints import spans
-from distract.data.constraints import text_edits as editing
+from distract.data.constraints import spans, text_edits as editing
 from distract.data.constraints.kind import TEXT, ConstraintKind
 from distract.data.constraints.language import LANGUAGE, NAMES, detect
 from distract.data.constraints.text_edits import NEUTRAL, core_span, styler, subsets, substitute

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle, islice, pairwise
 
 from distract.core.records import Constraint
-from distract.data.constraints import spans as counting
-from distract.data.constraints import text_edits
+from distract.data.constraints import spans as counting, text_edits
 from distract.data.constraints.kind import (
     CHARACTER,
     COUNT,

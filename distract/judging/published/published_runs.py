@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, MIRROR, Answer, Case, Judgment, Outcome, Reply, Row, Side
-from distract.judging import comparison as judging
-from distract.judging import verdicts
+from distract.judging import comparison as judging, verdicts
 from distract.judging.parsers import Format
 from distract.judging.published.output_files import OutputFile, checksum
 from distract.judging.texts import Texts

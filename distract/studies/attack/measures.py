@@ -18,8 +18,7 @@ from distract.core.records import BASELINE, RESAMPLED, MinimalFlip, Rewrite, Row
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, Condition, Figure, adjust_p_values, fill_rate, headline
 from distract.studies.attack.briefs import CompactRow, CompactRows
-from distract.studies.attack.design import DESIGNS as AUDIT_DESIGNS
-from distract.studies.attack.design import AuditDesign
+from distract.studies.attack.design import DESIGNS as AUDIT_DESIGNS, AuditDesign
 from distract.studies.attack.excess import excess_figures
 from distract.studies.attack.labels import Usability, accuracy_figures, count_robust
 from distract.studies.attack.margins import MarginCurve

@@ -19,13 +19,11 @@ from distract.core.records import RESAMPLED, Case, Rewrite, Role, Row
 from distract.data import datasets
 from distract.judging.pass_marks import find_mark
 from distract.report.phrases import rule_lines
-from distract.rewriting import verifier as verifying
-from distract.rewriting import writer_choice
+from distract.rewriting import verifier as verifying, writer_choice
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.stand_in import stand_in
 from distract.rewriting.writers import Verifier, Writer
-from distract.studies.attack import controls, selection
-from distract.studies.attack import design as audit
+from distract.studies.attack import controls, design as audit, selection
 from distract.studies.eligibility import check_fit, parse_attacks
 from distract.studies.execution import set_up
 from distract.studies.listener import Listener

@@ -20,8 +20,7 @@ from distract.core.runs import LoadedRun
 from distract.data.good_responses import pairs
 from distract.judging.comparison import label
 from distract.stats.figure import headline
-from distract.studies.attack import design as audit
-from distract.studies.attack import session
+from distract.studies.attack import design as audit, session
 from distract.studies.attack.session import AttackSelection
 from distract.studies.gate import live_rule
 from distract.studies.gate.comparable import common_names

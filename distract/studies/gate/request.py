@@ -22,8 +22,7 @@ from distract.studies.attack import session
 from distract.studies.drift import JudgeChanged
 from distract.studies.eligibility import Degradation, parse_attacks
 from distract.studies.execution import run_job
-from distract.studies.gate import canary, live, settings
-from distract.studies.gate import finished as run_gate
+from distract.studies.gate import canary, finished as run_gate, live, settings
 from distract.studies.gate.comparable import list_changes, unusable_reason
 from distract.studies.gate.limits import LIMITS, RATE_LIMITS, STYLE, Limits, name_option
 from distract.studies.gate.measures import RATES, Measure, has_rate, list_kinds, list_truths

@@ -20,8 +20,7 @@ from distract.data import datasets
 from distract.data.datasets import DataSet
 from distract.judging.comparison import comparable_responses
 from distract.report.phrases import rule_lines
-from distract.rewriting import verifier as verifying
-from distract.rewriting import writer_choice
+from distract.rewriting import verifier as verifying, writer_choice
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.stand_in import stand_in
 from distract.studies.eligibility import check_fit, is_recorded, pair_obstacle

@@ -29,8 +29,7 @@ from distract.rewriting import verifier as verifying
 from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.stand_in import stand_in
 from distract.stats.figure import Figure, flatten
-from distract.studies.attack import design as audit
-from distract.studies.attack import session
+from distract.studies.attack import design as audit, session
 from distract.studies.attack.session import AttackSelection
 from distract.studies.rewrite_counts import agreements, count_reasons, rejections
 from distract.studies.setup import sample_first

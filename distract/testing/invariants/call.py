@@ -9,8 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
-from typing import Protocol as CallProtocol
+from typing import Any, Protocol as CallProtocol, TypeVar
 
 from distract.core import registry
 from distract.core.backend import own_protocols

@@ -10,8 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from hypothesis import assume
-from hypothesis import strategies as st
+from hypothesis import assume, strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from distract.core.errors import UsageError
