@@ -19,7 +19,7 @@ def load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"{path}: no such file; name a Python file")
     file = path.resolve()
-    name = f"distract_{file.stem}_{hashlib.sha256(os.fsencode(file) + file.read_bytes()).hexdigest()[:12]}"
+    name = f"distract_{file.stem}_{hashlib.sha256(os.fsencode(file) + (source := file.read_bytes())).hexdigest()[:12]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
@@ -31,7 +31,7 @@ def load_file(path: Path) -> ModuleType:
     try:
         with contextlib.redirect_stdout(sys.stderr):
             # Not by the loader: its bytecode stays when an edit within a second leaves the length as it was.
-            exec(compile(file.read_bytes(), file, "exec", dont_inherit=True), vars(module))
+            exec(compile(source, file, "exec", dont_inherit=True), vars(module))
     except BaseException as error:
         del sys.modules[name]
         if not isinstance(error, PLUGIN_ERRORS):
