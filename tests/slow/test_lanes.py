@@ -88,3 +88,20 @@ def test_marked_tests_belong_to_their_part(lanes: ModuleType) -> None:
         paths = (path for path in (ROOT / "tests").glob("*/test_*.py") if path != Path(__file__))
         files = {str(path.relative_to(ROOT)) for path in paths if marked.search(path.read_text("utf-8"))}
         assert files == {*parts[mark]["tests"], *parts[mark]["again"]}
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("part one true; summarise", 0),
+        ("part one false; summarise", 1),
+        ("begin one true; part one finish one; summarise", 0),
+        ("begin one false; part one finish one; summarise", 1),
+        ("begin one sleep 60; part two true; summarise", 0),  # ended by the trap
+        ("jobs() { echo 999999999; }; part one true; summarise", 0),  # gone before `kill`
+    ],
+)
+def test_run_ends_with_what_its_parts_say(script: str, code: int) -> None:
+    command = ["bash", "-c", f"set -euo pipefail; . .ci/parts.sh; {script}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, "FAILED" in done.stdout) == (code, code == 1), done

@@ -216,9 +216,7 @@ LETTERS = ("gpt-4", "a, b", 'say "hi"', "🦙", "<b>bold</b>", "tie")
 
 played = st.lists(
     st.tuples(
-        st.permutations(LETTERS).map(lambda names: names[:2]),
-        st.sampled_from(sorted(OUTCOMES)),
-        st.integers(0, 3),
+        st.permutations(LETTERS).map(lambda names: names[:2]), st.sampled_from(sorted(OUTCOMES)), st.integers(0, 3)
     ),
     min_size=1,
     max_size=20,
@@ -372,12 +370,7 @@ def simulate_games(matches: int, prompts: int, seed: int = 0) -> list[Game]:
         a, b = random.choice(4, 2, replace=False)
         gap = mood[at % prompts, a] - mood[at % prompts, b] + random.normal(0, 1)
         played.append(
-            (
-                PLAYERS[a],
-                PLAYERS[b],
-                "tie" if abs(gap) < 0.2 else "a" if gap > 0 else "b",
-                f"p{at % prompts}",
-            )
+            (PLAYERS[a], PLAYERS[b], "tie" if abs(gap) < 0.2 else "a" if gap > 0 else "b", f"p{at % prompts}")
         )
     return played
 

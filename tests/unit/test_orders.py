@@ -26,15 +26,7 @@ from distract.core.registry import attacks, protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.judging.comparison import other_responses
-from distract.judging.orders import (
-    Manner,
-    Orders,
-    ask_in_orders,
-    ask_repeatedly,
-    majority,
-    sample_answers,
-    vote,
-)
+from distract.judging.orders import Manner, Orders, ask_in_orders, ask_repeatedly, majority, sample_answers, vote
 from distract.judging.verdicts import outcome
 from distract.models.scripted import make_planted
 from distract.rewriting.writers import find_writer
@@ -528,10 +520,7 @@ def test_swap_and_synthesize_files_explanations_by_winner() -> None:
     judgment, (explained, (decision,)) = drive(
         protocols()["swap-synthesize"].ask(Comparison(PLAIN, LEFT, RIGHT)), answer
     )
-    assert [request.slots.shown for request in explained if request.slots] == [
-        (LEFT, RIGHT),
-        (RIGHT, LEFT),
-    ]
+    assert [request.slots.shown for request in explained if request.slots] == [(LEFT, RIGHT), (RIGHT, LEFT)]
     content = decision.messages[1].content
     of_a = "preferred Output (a)\nOutput (a) is by x and **Output B** is not. Therefore, Output (a) is better.\n"
     # The swapped order swaps the names.
@@ -631,8 +620,7 @@ def test_role_that_quotes_another_verdict_keeps_its_own() -> None:
     earlier = 'The General Public concludes "Therefore, Output (a) is better." That overlooks the error. '
     answers = iter(["Therefore, Output (a) is better.", *[earlier + "Therefore, Output (b) is better."] * 2])
     judgment, _ = drive(
-        protocols()["multi-role-round1"].ask(Comparison(PLAIN, LEFT, THIRD)),
-        lambda r: Reply(next(answers)),
+        protocols()["multi-role-round1"].ask(Comparison(PLAIN, LEFT, THIRD)), lambda r: Reply(next(answers))
     )
     assert judgment.probabilities == pytest.approx((1 / 3, 2 / 3, 0.0))
 
