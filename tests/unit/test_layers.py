@@ -3,6 +3,7 @@
 import ast
 import tomllib
 from collections.abc import Iterator, Mapping, Set
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -75,11 +76,12 @@ def imports(name: str, path: Path, known: Set[str]) -> Iterator[str]:
                     yield target
 
 
-def graph(files: Mapping[str, Path]) -> dict[str, set[str]]:
+@cache
+def graph() -> dict[str, set[str]]:
     """The modules that each module imports; the public package only maps names to modules and imports them lazily."""
     return {
-        name: set() if name == PUBLIC_PACKAGE else {*imports(name, path, files.keys())} - {name}
-        for name, path in files.items()
+        name: set() if name == PUBLIC_PACKAGE else {*imports(name, path, FILES.keys())} - {name}
+        for name, path in FILES.items()
     }
 
 
@@ -162,19 +164,18 @@ def steps_by_hand(source: str) -> bool:
 
 PUBLIC = public()
 FILES = modules()
-EDGES = graph(FILES)
 
 
 def test_files_form_no_cycle() -> None:
-    assert cycles(EDGES) == []
+    assert cycles(graph()) == []
 
 
 def test_packages_form_no_cycle() -> None:
-    assert cycles(package_imports(EDGES)) == []
+    assert cycles(package_imports(graph())) == []
 
 
 def test_imports_point_down() -> None:
-    assert find_upward(EDGES) == set()
+    assert find_upward(graph()) == set()
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_imports_point_down() -> None:
     [("distract.core.store", "distract.studies.gate.live"), ("distract.core.loop", "distract.core.flow")],
 )
 def test_upward_import_is_detected(importer: str, imported: str) -> None:
-    edges = {name: set(others) for name, others in EDGES.items()}
+    edges = {name: set(others) for name, others in graph().items()}
     edges[importer].add(imported)
     edges[imported].add(importer)
     assert cycles(edges) != []
