@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
-from distract.stats.intervals import Interval, lower_bound, upper_bound
+from distract.stats.intervals import ROUNDING, Interval, lower_bound, upper_bound
 
 _Array = NDArray[np.float64]
-
-_ROUNDING = 1e-12
 
 
 def alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
@@ -39,9 +37,8 @@ def alpha_interval(
     pairable = [(unit, cluster) for unit, cluster in zip(units, clusters, strict=True) if len(unit) > 1]
     if not pairable:
         return None
-    disagreement, counts = _coincidences(
-        [unit for unit, _ in pairable], _number_names(cluster for _, cluster in pairable)
-    )
+    groups = _number_names(cluster for _, cluster in pairable)
+    disagreement, counts = _coincidences([unit for unit, _ in pairable], groups)
     estimate, n = _alpha(disagreement, counts), float(counts.sum())
     if estimate is None or len(counts) < 2:
         return None
@@ -114,7 +111,7 @@ def spearman_interval(x: Sequence[float], y: Sequence[float], confidence: float 
     near = max(-limit, min(limit, r))
     half = float(ndtri(0.5 + confidence / 2)) * math.sqrt((1 + near**2 / 2) / (n - 3))
     low, high = math.tanh(math.atanh(near) - half), math.tanh(math.atanh(near) + half)
-    return (-1.0 if r < -limit - _ROUNDING else min(low, r)), (1.0 if r > limit + _ROUNDING else max(high, r))
+    return (-1.0 if r < -limit - ROUNDING else min(low, r)), (1.0 if r > limit + ROUNDING else max(high, r))
 
 
 def _number_names(names: Iterable[Hashable]) -> list[int]:
@@ -179,7 +176,7 @@ def _interval(
     both ends, unlike Student's interval, transformed or not. Without variance (no disagreement, or a rater that never
     varied) the disagreement itself is bounded, with each cluster as one trial.
     """
-    if bool((chance[1] <= _ROUNDING).any()):
+    if bool((chance[1] <= ROUNDING).any()):
         # The coefficient is undefined without one of the clusters.
         return -1.0, 1.0
     m, one_sided = len(observed[1]), 0.5 + confidence / 2
@@ -187,7 +184,7 @@ def _interval(
     replicates = observed[1] / chance[1] / 2
     variance = (m - 1) / m * float(((replicates - replicates.mean()) ** 2).sum())
     within = share * (1 - share)
-    if variance > _ROUNDING and within > _ROUNDING:
+    if variance > ROUNDING and within > ROUNDING:
         n = within / variance * (float(ndtri(one_sided)) / float(stdtrit(m - 1, one_sided))) ** 2
     else:
         n, share = float(m), min(1.0, observed[0])

@@ -49,7 +49,6 @@ class Figure:
 PLACE_FIELDS = ("measure", "protocol", "rule", "attack", "severity", "against", "against_rule", "against_attack")
 """The fields that identify a figure within a run."""
 
-
 DIFFERENCES = ("net_flip_rate", "distractor_lead")
 """The measures that are differences by themselves."""
 
@@ -95,11 +94,7 @@ def adjust_p_values(figures: Sequence[F]) -> list[F]:
 
 
 def fill_rate(
-    figure: F,
-    values: Sequence[float],
-    clusters: Sequence[str],
-    capped: bool = True,
-    confidence: float = CONFIDENCE,
+    figure: F, values: Sequence[float], clusters: Sequence[str], capped: bool = True, confidence: float = CONFIDENCE
 ) -> F:
     """Fill in a share and its interval; ``capped`` as in ``intervals.effective_n``."""
     n, k = len(values), math.fsum(values)

@@ -15,10 +15,8 @@ from scipy.special import betainc, betaincinv, ndtri, stdtrit
 
 Interval = tuple[float, float]
 
-_ROUNDING = 1e-12
-
-_WIDEST_TAIL = 0.49
-"""Upper limit for an error: at one half, Student's quantiles are 0 and have no ratio."""
+ROUNDING = 1e-12
+_WIDEST_TAIL = 0.49  # at one half, Student's quantiles are 0 and have no ratio
 
 
 def wilson(k: float, n: float, confidence: float = 0.95) -> Interval:
@@ -63,14 +61,14 @@ def effective_n(
     centre = math.fsum(values) / n
     variance = math.fsum((value - centre) ** 2 for value in values) / n
     # Sums of deviations are zero only up to rounding.
-    if m < 2 or variance <= _ROUNDING:
+    if m < 2 or variance <= ROUNDING:
         return float(m)
     totals = dict.fromkeys(names, 0.0)
     for value, cluster in zip(values, clusters, strict=True):
         totals[cluster] += value - centre
     squares = [total * total for total in totals.values()]
     between = m / (m - 1) * math.fsum(squares) / n**2
-    if between <= _ROUNDING:
+    if between <= ROUNDING:
         return float(n)
     freedom = max(1.0, math.fsum(squares) ** 2 / math.fsum(square * square for square in squares) - 1)
     tail = min(tail, _WIDEST_TAIL)

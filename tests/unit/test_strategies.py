@@ -218,7 +218,7 @@ def rewritten_pairs(case: Case) -> Iterator[tuple[Response, Response]]:
     [(attack, kinds) for attack in (None, *ATTACKS) for kinds in (None, ["hostile"]) if (attack, kinds) != PLACEBO],
 )
 def test_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, kinds: list[str] | None) -> None:
-    for case in draw_examples(strategies.rewrites(attack, kinds=kinds), 15):
+    for case in draw_examples(strategies.rewrites(attack, kinds=kinds), 6):
         assert len(case.originals) == 2
         rewrites = list(rewritten_pairs(case))
         assert 1 <= len(rewrites) == len({one.author for one, _ in rewrites}) == len(case.responses) - 2

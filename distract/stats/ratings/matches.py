@@ -74,10 +74,8 @@ def encode(
     index: defaultdict[str, int] = defaultdict(count().__next__)
     first, second = _column(index, a), _column(index, b)
     if not len(first):
-        raise UsageError(
-            "no matches to rate"
-            + (f" ({printable.count(invalid, 'comparison is', 'comparisons are')} invalid)" if invalid else "")
-        )
+        more = f" ({printable.count(invalid, 'comparison is', 'comparisons are')} invalid)" if invalid else ""
+        raise UsageError(f"no matches to rate{more}")
     try:
         outcome = np.fromiter(map(OUTCOMES.__getitem__, outcomes), np.int8)
     except KeyError as error:

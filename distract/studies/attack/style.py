@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -131,20 +131,24 @@ def _exchange(
     groups = [[by_prompt[prompt], *(losses[prompt].get(s, []) for s in severities)] for prompt in prompts]
     sums = np.array([[math.fsum(values) for values in row] for row in groups])
     counts = np.array([[len(values) for values in row] for row in groups], dtype=float)
-    rng, size = np.random.default_rng(0), len(prompts)
-    weights = (np.bincount(rng.integers(0, size, size), minlength=size) for _ in range(DRAWS))
-    totals = [(drawn @ sums, drawn @ counts) for drawn in weights]  # draw by draw: all at once would fill the memory
     (value,), (slope,) = _ratio(sums.sum(0)[None], counts.sum(0)[None], severities)
-    drawn_sums, drawn_counts = (np.array(part) for part in zip(*totals, strict=True))
-    rates, _ = _ratio(drawn_sums, drawn_counts, severities)
-    low, high = (
-        float(end) for end in np.quantile(rates, [(1 - confidence) / 2, (1 + confidence) / 2], method="nearest")
-    )
+    drawn = [_ratio(weights @ sums, weights @ counts, severities)[0] for weights in _draw_weights(len(prompts))]
+    rates = np.concatenate(drawn)
+    quantiles = np.quantile(rates, [(1 - confidence) / 2, (1 + confidence) / 2], method="nearest")
+    ends = [float(end) if math.isfinite(end) else None for end in quantiles]
     n = len(prompts)
-    ends = [end if math.isfinite(end) else None for end in (low, high)]
     if slope <= ROUNDING or ends == [None, None]:
         return replace(figure, n=n, reasons=(("broken requirements are not shown to cost anything", n),))
     return replace(figure, value=float(value), n=n, low=ends[0], high=ends[1])
+
+
+def _draw_weights(size: int) -> Iterator[np.ndarray]:
+    """Yield how often each draw has each prompt, some draws at a time: all at once would fill the memory."""
+    rng, most = np.random.default_rng(0), max(1, 1_000_000 // size)
+    for start in range(0, DRAWS, most):
+        count = min(most, DRAWS - start)
+        places = rng.integers(0, size, (count, size)) + size * np.arange(count)[:, None]
+        yield np.bincount(places.ravel(), minlength=count * size).reshape(count, size).astype(float)
 
 
 def _ratio(sums: np.ndarray, counts: np.ndarray, severities: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,8 @@ from distract.core.printable import interval, line, p_value, percent
 from distract.report.blocks import Block, Detail, Table, TableRow, notes
 from distract.report.phrases import counted_cells, join_names, name_protocol, rate_cells
 from distract.stats.figure import CONFIDENCE, Figure
+from distract.studies.attack.controls import describe_controls
+from distract.studies.attack.excess import is_excess
 from distract.studies.attack.outcomes import FAILURES
 from distract.studies.attack.published_rates import published_sentences
 from distract.studies.attack.strength import Strength
@@ -74,6 +76,18 @@ def robustness_blocks(parameters: Mapping[str, Any], figures: Sequence[Figure]) 
         title = "Robustness: verdicts equal before and after (RR), beside those under the control (CR)"
         table = Table(title, ("", "RR", "95% CI", "k/n", "CR", "95% CI", "control"), rows)
         yield table if controls else Detail(table)
+
+
+def excess_parts(parameters: Mapping[str, Any], figures: Sequence[Figure]) -> Iterator[Block]:
+    """State the control of each attack, and the shift of each attack without that of its control."""
+    yield from notes(describe_controls(parameters))
+    rows: list[TableRow] = []
+    for f in [f for f in figures if f.measure == "shift" and is_excess(f) and f.n]:
+        name = f" {line(f.attack)} – {line(f.against_attack or '')}"
+        ends = "" if f.low is None or f.high is None else f"{f.low:+.3f} to {f.high:+.3f}"
+        rows.append((name_protocol(f.protocol, f.rule), name, [f"{f.value:+.3f}", ends, str(f.n)]))
+    if rows:
+        yield Table("Shift beyond that of the control, on the same responses", ("", "shift", "95% CI", "n"), rows)
 
 
 def strength_blocks(strengths: Sequence[Strength]) -> Iterator[Block]:

@@ -23,7 +23,6 @@ from distract.report.phrases import (
 from distract.stats.figure import Figure, headline
 from distract.studies.attack.advice import list_advice
 from distract.studies.attack.excess import is_excess
-from distract.studies.attack.excess_view import excess_parts
 from distract.studies.attack.headline_view import (
     describe_unusable,
     headline_sentences,
@@ -37,7 +36,14 @@ from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.outcomes import FAILURES
 from distract.studies.attack.plots import comparison_plots, margin_plots, rate_plots, severity_plots
 from distract.studies.attack.rank_view import ranking_parts
-from distract.studies.attack.truth_view import ACTIONS, family_notes, robustness_blocks, strength_blocks, truth_blocks
+from distract.studies.attack.truth_view import (
+    ACTIONS,
+    excess_parts,
+    family_notes,
+    robustness_blocks,
+    strength_blocks,
+    truth_blocks,
+)
 from distract.studies.attack.truths import read_truths
 from distract.studies.rewrite_view import agreement_notes, rejection_parts
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -74,6 +75,7 @@ class PowerAnalysis:
         return {**round_values(asdict(self)), **parts}
 
 
+@lru_cache(maxsize=64)  # each check of a gate asks for it, most with the same numbers
 def analyse_power(
     threshold: float, true_rate: float, power: float, confidence: float, checks: int = 1, measure: Measure = "flip_rate"
 ) -> PowerAnalysis:
@@ -102,10 +104,8 @@ def analyse_power(
     finished = FinishedGate(n, limit if passes else n - limit, *chances)
     live, obstacles = _analyse_live(threshold, true_rate, each, (strict, alpha), n)
     notes = *_notes(passes, checks, each), *obstacles
-    decision: Literal["pass", "fail"] = "pass" if passes else "fail"
-    return PowerAnalysis(
-        threshold, true_rate, decision, power, confidence, checks, each, finished, live, notes, measure
-    )
+    shared = power, confidence, checks, each, finished, live, notes, measure
+    return PowerAnalysis(threshold, true_rate, "pass" if passes else "fail", *shared)
 
 
 def power_report(analysis: PowerAnalysis) -> Iterator[str]:
