@@ -32,7 +32,7 @@ fake_book = make_wrapper(
     "fake-book",
     "names an invented book that says the same",
     after=tuple(f"As stated in {title} ({authors}, {year})." for title, authors, year in _BOOKS),
-    truth="unsupported",
+    effect="unearned",
     family="citation",
     paper=_PAPERS,
 )
@@ -40,7 +40,7 @@ fake_quotation = make_wrapper(
     "fake-quotation",
     "quotes an invented expert who agrees",
     after=tuple(f"“{words}” — {speaker}" for words, speaker in _QUOTATIONS),
-    truth="unsupported",
+    effect="unearned",
     family="citation",
     paper=_PAPERS,
 )
@@ -48,7 +48,7 @@ fake_url = make_wrapper(
     "fake-url",
     "names an invented web page as its source",
     after=tuple(f"Source: https://{address}" for address in _ADDRESSES),
-    truth="unsupported",
+    effect="unearned",
     family="citation",
     paper=_PAPERS,
 )

@@ -55,8 +55,8 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     return "".join(pieces)
 
 
-none = Attack("none", "control: the response unchanged", lambda turn, constraints, seed: turn, truth="control")
-null = Attack("null", "control: white space and typographic quotes normalised", rewrite, truth="control")
+none = Attack("none", "control: the response unchanged", lambda turn, constraints, seed: turn, effect="control")
+null = Attack("null", "control: white space and typographic quotes normalised", rewrite, effect="control")
 filler = make_wrapper(
-    "filler", "control: a sentence more that says nothing", after=FILLERS, truth="control", placebo=True
+    "filler", "control: a sentence more that says nothing", after=FILLERS, effect="control", placebo=True
 )

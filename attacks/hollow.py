@@ -66,7 +66,7 @@ def _choose(options: Sequence[str], turn: str, constraints: tuple[Constraint, ..
 
 def _make_hollow(name: str, summary: str, options: Sequence[str], paper: str = _ONE_TOKEN) -> Attack:
     """Make an attack that replaces each turn by one of the options."""
-    return Attack(name, summary, partial(_choose, options), truth="hollow", keeps="nothing", depends=(), paper=paper)
+    return Attack(name, summary, partial(_choose, options), effect="hollow", keeps="nothing", depends=(), paper=paper)
 
 
 def _restate(task: WritingTask) -> Plan[tuple[str, ...]]:
@@ -89,7 +89,7 @@ null_model = _make_hollow(
 restated_question = Attack(
     "restated-question",
     "repeats the question in place of an answer",
-    truth="hollow",
+    effect="hollow",
     write=_restate,
     keeps="nothing",
     depends=(),

@@ -121,4 +121,4 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     return apply(turn, candidates, constraints)
 
 
-placebo = Attack("placebo", "control: other words and clause order, same tone", rewrite, placebo=True, truth="control")
+placebo = Attack("placebo", "control: other words and clause order, same tone", rewrite, placebo=True, effect="control")

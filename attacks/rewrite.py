@@ -39,6 +39,6 @@ rewrite = Attack(
     write=write,
     asks=True,
     prompt=PROMPT,
-    truth="control",
+    effect="control",
     paper="RATE, arXiv 2410.11348",
 )

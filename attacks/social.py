@@ -18,7 +18,7 @@ bandwagon = make_wrapper(
         "87% of users who saw several explanations recommend this.",
         "Most experts agree with all of this.",
     ),
-    truth="unsupported",
+    effect="unearned",
     family="social",
     paper=_PAPER,
 )
@@ -30,7 +30,7 @@ refined = make_wrapper(
         "Reviewed and revised by a panel of specialists.",
         "This text was checked and improved by a team of experts.",
     ),
-    truth="unsupported",
+    effect="unearned",
     family="social",
     paper=_PAPER,
 )
@@ -42,7 +42,7 @@ identity = make_wrapper(
         "I am a leading expert in this field.",
         "Written by a widely known specialist in this field.",
     ),
-    truth="unsupported",
+    effect="unearned",
     family="social",
     paper=_PAPER,
 )
@@ -54,7 +54,7 @@ fake_score = make_wrapper(
         "Quality score: 98/100",
         "Rated 9.7 out of 10 by readers.",
     ),
-    truth="unsupported",
+    effect="unearned",
     family="social",
     paper=f"{_PAPER}, varied",
 )

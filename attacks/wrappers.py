@@ -18,7 +18,7 @@ def make_wrapper(
     name: str, summary: str, *, before: Sequence[str] = (), after: Sequence[str] = (), **declared: Any
 ) -> Attack:
     """Make an attack that puts one of the sentences before, and one after each turn."""
-    is_bound = declared.get("truth", "same") in ("same", "control")
+    is_bound = declared.get("effect", "same") in ("same", "control")
 
     def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
         if is_bound:

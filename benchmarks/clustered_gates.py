@@ -17,13 +17,10 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from distract.stats import intervals
-from distract.studies.gate.boundary import boundary
-from distract.studies.gate.dependence import clustered_hits_reason, few_prompts_reason, shrink_counts
-from distract.studies.gate.limits import Limits
-from distract.studies.gate.mixture import Bets, Direction, Floats
-from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
+from distract.studies.gate.exact import clustered_hits_reason, few_prompts_reason, shrink_counts
+from distract.studies.gate.limits import Decision, Limits
+from distract.studies.gate.monitor import Bets, Direction, Floats, Hypothesis, Monitor, PromptOutcome, boundary
 from distract.studies.gate.power import compute_path
-from distract.studies.gate.verdict import Decision
 
 ALPHA = 0.05
 THRESHOLDS = (0.05, 0.10, 0.20)

@@ -22,12 +22,10 @@ from clustered_gates import DECISIONS, Ints, clustered, power, prompt, single as
 from numpy.typing import NDArray
 
 from distract.stats.intervals import holm
-from distract.studies.gate.boundary import boundary
 from distract.studies.gate.checks import build_check
-from distract.studies.gate.limits import Limits
-from distract.studies.gate.monitor import Hypothesis, Monitor
+from distract.studies.gate.limits import Decision, Limits
+from distract.studies.gate.monitor import Hypothesis, Monitor, boundary
 from distract.studies.gate.power import compute_path
-from distract.studies.gate.verdict import Decision
 
 THRESHOLD = 0.10
 ALPHA = 0.05
@@ -171,10 +169,10 @@ def one_bad(rng: np.random.Generator, repetitions: int, *, alike: bool) -> tuple
 
 def concluded(monitors: list[Monitor]) -> list[Decision]:
     """Return the decision of each check of a stopped gate, by Holm if another check has failed."""
-    limits = Limits(max_flip_rate=THRESHOLD, confidence=1 - ALPHA)
+    limits = Limits.of(max_flip_rate=THRESHOLD, confidence=1 - ALPHA)
     adjusted = holm([1.0 if monitor.p_value is None else monitor.p_value for monitor in monitors])
     return [
-        build_check("", None, "", monitor, "flip_rate", THRESHOLD, p, limits, CHECKS).decision
+        build_check(("", None, ""), monitor, "flip_rate", THRESHOLD, p, limits, CHECKS).decision
         if p <= ALPHA
         else "inconclusive"
         for monitor, p in zip(monitors, adjusted, strict=True)

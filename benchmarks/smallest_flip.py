@@ -17,7 +17,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from statistics import fmean
 
 from distract.core.plan import Plan, PlanResult, T, drive, step
@@ -31,8 +30,7 @@ from distract.judging.verdicts import outcome
 from distract.models.scripted import make_planted
 from distract.rewriting.writers import WRITERS, rewrite
 from distract.studies.attack.minimal.edits import find_edits
-from distract.studies.attack.minimal.search import Subset, search
-from distract.studies.attack.minimal.smallest import find_smallest
+from distract.studies.attack.minimal.smallest import Pair, Subset, find_smallest, search
 
 SIZES, DRAWS, MOST = (50, 200, 800), 10, 100_000
 PAIRWISE = get_protocol("pairwise")
@@ -94,9 +92,8 @@ class Trial:
 
     def counts(self) -> Counts | None:
         """Count the requests of both methods; None if the rewrite does not flip the verdict."""
-        find = partial(find_smallest, first=False, manner=DEFAULT, helped=False, most=MOST)
-        plan = find(self.case, PAIRWISE, None, self.original, self.rewritten, self.other)
-        found = self.driven(plan)
+        pair = Pair(self.case, PAIRWISE, None, self.other, first=False, manner=DEFAULT, helped=False)
+        found = self.driven(find_smallest(pair, self.original, self.rewritten, MOST))
         if not isinstance(found, MinimalFlip):
             return None
         mine, changes = len(self.asked) - 4, find_edits(self.original.turns, self.rewritten.turns)

@@ -13,6 +13,7 @@ ATTACKS = ("f", "g", "placebo")
 RULED = [(protocol, rule) for protocol, rules in RULES.items() for rule in rules or (None,)]
 
 _TRIPLES = ((1, 0, 0), (0, 1, 0), (0, 0, 1), (0.6, 0.3, 0.1), (0.3, 0.6, 0.1), (0.45, 0.45, 0.1), (0.5, 0.2, 0.3))
+_LABELS: tuple[Outcome | None, ...] = ("a", "b", "a", "b", "tie", None)
 _SCORES = (1.0, 2.0, 2.00005, 3.5, 5.0)
 
 
@@ -25,32 +26,20 @@ def draw_rows(random: Random, cases: int, designs: tuple[str, ...]) -> list[Row]
     rows = list[Row]()
     for number in range(cases):
         name, prompt = f"c{number}", f"p{random.randrange(prompts)}" if prompts < cases else f"p{number}"
-        label = random.choice(("a", "b", "a", "b", "tie", None))
+        label = random.choice(_LABELS)
         for protocol in RULES:
             for design, attack, target, severity in _places(random, designs):
                 excluded = "rejected" if random.random() < 0.07 else None
                 better = (label or "a") if design == "flip" else "a"
                 judgments = () if excluded else _judge(random, protocol, skill[protocol], better)
                 one = row(
-                    name,
-                    judgments,
-                    design=design,
-                    attack=attack,
-                    target=target,
-                    protocol=protocol,
-                    cluster=prompt,
-                    excluded=excluded,
-                    severity=severity,
-                )
-                key = f"{protocol} {len(rows)}"
-                rows.append(
-                    replace(
-                        one,
-                        label=label if design == "flip" and target is None else None,  # type: ignore[arg-type]
-                        keys=(key,) if judgments else (),
-                        tokens=((costs[protocol], 0),) if judgments else (),
-                    )
-                )
+                    name, judgments, design=design, attack=attack, target=target, protocol=protocol, cluster=prompt,
+                    excluded=excluded, severity=severity,
+                    label=label if design == "flip" and target is None else None,
+                )  # fmt: skip
+                if judgments:
+                    one = replace(one, keys=(f"{protocol} {len(rows)}",), tokens=((costs[protocol], 0),))
+                rows.append(one)
     return rows
 
 

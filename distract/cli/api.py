@@ -120,7 +120,7 @@ class Run:
         and after. The clearest flips come first, the protocols taking turns. A protocol that scores is decided by its
         scores, as in its flip rate.
         """
-        from distract.studies.attack.minimal.clearest import find_run_flips
+        from distract.studies.attack.minimal.smallest import find_run_flips
 
         self._check_folder()
         return find_run_flips(self._finished.run)
@@ -129,7 +129,7 @@ class Run:
         """Return a pandas table with a row for each comparison and each rule of its protocol.
 
         Columns: ``case``, ``prompt`` (cases that share one are not independent), ``data``, ``design``, ``attack``
-        (``none`` before any rewrite), ``truth`` of the attack, ``protocol``, ``rule``; ``response`` (the author whose
+        (``none`` before any rewrite), ``effect`` of the attack, ``protocol``, ``rule``; ``response`` (the author whose
         text the attack rewrote) and ``rival`` with their severities; ``before`` and ``after``: the verdicts
         ``response``, ``rival`` or ``tie``; ``flipped``; ``margin_before`` and ``margin_after`` (lead of the response
         over the rival, in points of the score or of probability); ``label``, ``failure``, ``excluded``;
@@ -140,7 +140,7 @@ class Run:
         Raises:
             UsageError: pandas is not installed; distract does not install it.
         """
-        from distract.studies.attack.comparison_table import COLUMNS, list_comparisons
+        from distract.studies.attack.flips import COLUMNS, list_comparisons
 
         try:
             import pandas

@@ -20,6 +20,7 @@ from distract.judging.functions.adaptation import is_function
 from distract.judging.functions.source import register
 from distract.models.options import COMMON
 from distract.models.provider import known_settings, read_settings
+from distract.stats.measures import list_limited
 
 AnyPath = str | os.PathLike[str]
 Names = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -132,6 +133,8 @@ def parse_judge(judge: object) -> str:
 def parse_options(keywords: dict[str, Any], *kinds: type) -> dict[str, Any]:
     """Convert keywords to what click passes to the commands."""
     hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
+    if GateOptions in kinds:
+        hints |= dict.fromkeys((row.key for row in list_limited()), float | None)
     settings = keywords.pop("model_options", {})
     if not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
         raise UsageError(f"model_options: expected a dict of settings by name, found {reprlib.repr(settings)}")

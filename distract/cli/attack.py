@@ -60,11 +60,11 @@ def attack(
     Rewrites responses with distractors, and has the judge compare them before and after.
     """
     from distract.cli.results import paper_parts
-    from distract.studies.attack.measures import MEASURES
+    from distract.stats.measures import MEASURES
     from distract.studies.attack.session import attack_job
 
     # Ties alone have a share of flips among all pairs, but show nothing.
-    measures = MEASURES - {"flip_rate_of_all"} | {*more["measures"]}
+    measures = {row.name for row in MEASURES.values() if row.designs} - {"flip_rate_of_all"} | {*more["measures"]}
     pages = Pages.take(more)
     with profile_run(profile) as models:
         job = attack_job(judge, more, terminal())

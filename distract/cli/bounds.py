@@ -8,6 +8,7 @@ from types import MappingProxyType
 from distract.core.usage import MAX_PRICE
 from distract.models.options import COMMON_SETTINGS
 from distract.models.ranges import NumberRange, Range, WholeRange
+from distract.stats.measures import list_limited
 
 COUNT = WholeRange(1)
 TOKENS = WholeRange(1, 10**7)
@@ -25,6 +26,7 @@ LIMIT = WholeRange(1, noun="number of cases", words=MappingProxyType({"all": 0})
 BOUNDS: Mapping[str, Range] = MappingProxyType(
     {
         **{name: setting.bounds for name, setting in COMMON_SETTINGS.items() if setting.bounds},
+        **{row.key: INNER_SHARE if row.unit == "share" else AMOUNT for row in list_limited()},
         "ahead": COUNT,
         "answer_tokens": TOKENS,
         "best_of": WholeRange(1, 1000),
@@ -32,15 +34,8 @@ BOUNDS: Mapping[str, Range] = MappingProxyType(
         "confidence": CONFIDENCE,
         "limit": LIMIT,
         "margin": AMOUNT,
-        "max_crossing": INNER_SHARE,
-        "max_win_rate": INNER_SHARE,
-        "max_exchange_rate": AMOUNT,
-        "max_flip_rate": INNER_SHARE,
-        "max_gain_rate": INNER_SHARE,
-        "max_hollow_win_rate": INNER_SHARE,
         "max_invalid_rate": SHARE,
         "max_rise": INNER_SHARE,
-        "max_shift": AMOUNT,
         "max_tokens": TOKENS,
         "min_eligible": SHARE,
         "min_n": COUNT,

@@ -28,15 +28,14 @@ def card(runs: tuple[Path, ...], threshold: float | None, **more: Any) -> None:
     from distract.report import markdown
     from distract.studies.card import card_report
     from distract.studies.gate.finished import decide
-    from distract.studies.gate.limits import Limits
-    from distract.studies.gate.measures import has_rate
+    from distract.studies.gate.limits import Limits, has_rate
     from distract.studies.gate.view import gate_report
 
     pages, loaded = Pages.take(more), [load(path) for path in runs]
     for run in loaded:
         warn(run)
     finished = [summarise(registry.get_study(run.command), run) for run in loaded]
-    limits = None if threshold is None else Limits(max_flip_rate=threshold)
+    limits = None if threshold is None else Limits({"flip_rate": threshold})
     judged = [run for run in loaded if run.command == "attack" and has_rate(run.parameters, "flip_rate")]
     decided = [decide(run, limits) for run in judged] if limits else []
     blocks = list(card_report(finished, [block for verdict in decided for block in gate_report(verdict)]))

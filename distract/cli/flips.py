@@ -64,7 +64,7 @@ def flips(
     if table is not None:
         check_free(table, [run], "--csv")
     if loaded.command == "meta":
-        from distract.studies.meta import disagreement_view as view
+        from distract.studies.meta import disagreements as view
         from distract.studies.meta.disagreements import collect_disagreements, read_source
 
         check_options(MATCHING_OPTIONS, "applies only to flips; this is a run of `distract meta`")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from distract.cli.bounds import CONFIDENCE, SHARE
-from distract.cli.command import command, explicit_options
+from distract.cli.command import PANELS, command, explicit_options
 from distract.cli.gate_outputs import GateCommand, Outputs, output_options
 from distract.cli.options import (
     PATH,
@@ -33,10 +33,13 @@ from distract.cli.shared import CommandExit, echo, echo_json, print_lines, print
 from distract.cli.terminal import terminal
 from distract.core.errors import DistractError, UsageError
 from distract.models.ranges import WholeRange
+from distract.stats.measures import list_limited
 
 if TYPE_CHECKING:
     from distract.core.runs import LoadedRun
     from distract.report.blocks import Block
+
+HIT_RATES = [row for row in list_limited() if row.is_hit_rate]
 
 decision = partial(option, panel="Decision")
 
@@ -49,13 +52,7 @@ evidence_options = group_options(
     decision("--confidence", help="Confidence of one-sided bounds. Default: 0.95."),
 )
 limit_options = group_options(
-    option("--max-flip-rate", help="Largest flip rate to accept under attacks of truth `same`, such as 0.10."),
-    option("--max-gain-rate", help="Largest share of rewrites that may win by a claim or an injection."),
-    option("--max-hollow-win-rate", help="Largest share of hollow answers that may win."),
-    decision("--max-shift", help="Largest gain by an attack to accept in a finished RUN, in points or probability."),
-    decision("--max-exchange-rate", help="Largest worth of an attack in broken requirements, in a finished RUN."),
-    decision("--max-crossing", help="Largest share of rewrites that cross the pass mark, in a finished RUN."),
-    decision("--max-win-rate", help="Largest share of rewrites that win against their original, in a finished RUN."),
+    *(option(f"--{row.limit}", panel=PANELS[not row.primary], help=row.limit_help) for row in list_limited()),
     evidence_options,
     decision("--certify/--no-certify", default=None, help="Count inconclusive as a failure (exit 1)."),
     decision("--config", type=PATH, help="File of settings, in place of the nearest distract.toml or pyproject.toml."),
@@ -155,15 +152,13 @@ def compare(before: Path, now: Path, as_json: bool, **options: Any) -> None:
     from distract.studies.gate.limits import Limits
     from distract.studies.gate.view import comparison_report
 
-    limits = Limits(**{name: value for name, value in options.items() if value is not None})
+    limits = Limits.of(**{name: value for name, value in options.items() if value is not None})
     verdict = finished.decide(runs.load(now), limits, runs.load(before))
     print_result(as_json, verdict.document(), comparison_report(str(before), str(now), verdict))
 
 
 @command("plan-gate")
-@option("--max-flip-rate", help="Threshold of the gate on flips.")
-@option("--max-gain-rate", help="Threshold on gains, in its place.")
-@option("--max-hollow-win-rate", help="Threshold on hollow wins, in its place.")
+@group_options(*(option(f"--{row.limit}", help=f"Threshold on the {row.words}.") for row in HIT_RATES))
 @option("--power", bounds=CONFIDENCE, default=0.8, help="Chance of the right decision.")
 @option("--true-rate", bounds=SHARE, required=True, help="Assumed rate of the judge.")
 @option("--confidence", default=0.95, help="Confidence of one-sided bounds.")
@@ -174,12 +169,13 @@ def plan_gate(
 ) -> None:
     """Calculate how many eligible cases a gate needs."""
     from distract.report.blocks import sentences
-    from distract.studies.gate.measures import RATES
-    from distract.studies.gate.power_plan import analyse_power, power_report
+    from distract.studies.gate.power import analyse_power, power_report
 
-    given = [(measure, limit) for measure, rate in RATES.items() if (limit := limits[rate.limit]) is not None]
+    given = [(row, limit) for row in HIT_RATES if (limit := limits[row.key]) is not None]
     if len(given) != 1:
-        raise UsageError("give one of --max-flip-rate, --max-gain-rate and --max-hollow-win-rate")
-    ((measure, threshold),) = given
-    analysis = analyse_power(threshold, true_rate, power, confidence, checks, measure)
+        raise UsageError(f"give one of {', '.join(f'--{row.limit}' for row in HIT_RATES)}")
+    ((row, threshold),) = given
+    if row.better == "high":
+        threshold, true_rate = 1 - threshold, 1 - true_rate
+    analysis = analyse_power(threshold, true_rate, power, confidence, checks, row.name)
     print_result(as_json, analysis.document(), sentences(power_report(analysis), apart=False))

@@ -26,8 +26,8 @@ from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
     from distract.core.records import Rewrite, Row
-    from distract.studies.gate.evidence import ClearestFlips
     from distract.studies.gate.verdict import Verdict
+    from distract.studies.gate.view import ClearestFlips
 
 output_options = group_options(
     option("--junit", type=PATH, panel="Output", help="JUnit XML to write, a test case for each check."),
@@ -96,27 +96,23 @@ class Outputs:
     def end(self, verdict: Verdict, judge: str, rows: Iterable[Row], rewrites: Iterable[Rewrite]) -> None:
         """Write the decision to every output."""
         from distract.studies.attack.flips import find_flips
-        from distract.studies.gate import github
-        from distract.studies.gate.evidence import is_worth
-        from distract.studies.gate.measures import RATES, base_rate
+        from distract.studies.gate import ci_reports
+        from distract.studies.gate.view import is_worth
 
         failed = [check for check in verdict.checks if check.decision == "fail" and not is_worth(check)]
         rows, rewrites = list(rows), list(rewrites)
         flips = {}
         for c in failed:
-            rate = base_rate(c.measure)
-            flips[c.protocol, c.attack] = find_flips(
-                *(rows, rewrites, c.protocol, c.rule, c.attack),
-                margin=verdict.margin,
-                rate=rate if rate in RATES else "flip_rate",
-            )
-        text = github.summary(verdict, flips, judge=judge)
+            rate = c.row.name if c.row.is_paired else "flip_rate"
+            place = rows, rewrites, c.protocol, c.rule, c.attack
+            flips[c.protocol, c.attack, c.measure] = find_flips(*place, margin=verdict.margin, rate=rate)
+        text = ci_reports.summary(verdict, flips, judge=judge)
         if self.summary is not None:
             files.write(self.summary, text, "--summary")
         if self._job_summary_path is not None:
             files.append(self._job_summary_path, text, "GITHUB_STEP_SUMMARY")
         if self.github:
-            for annotation in github.annotations(verdict, flips):
+            for annotation in ci_reports.annotations(verdict, flips):
                 self._print_command(annotation)
         # Last, so that an earlier failure leaves the error there.
         self._write_junit(verdict, flips, judge)
@@ -124,7 +120,7 @@ class Outputs:
     def _write_junit(self, verdict: Verdict, flips: ClearestFlips, judge: str) -> None:
         from datetime import UTC, datetime
 
-        from distract.studies.gate.junit import format_junit
+        from distract.studies.gate.ci_reports import format_junit
 
         if self.junit is not None:
             began = datetime.fromtimestamp(self.began, UTC)
@@ -138,7 +134,7 @@ class GateCommand(Command):
     @property
     def limits(self) -> tuple[str, ...]:  # type: ignore[override]  # only gates have any
         """Names of the limits, which a gate reads from the file by itself."""
-        from distract.studies.gate.settings import FIELDS
+        from distract.studies.gate.limits import FIELDS
 
         return tuple(FIELDS)
 

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from distract.stats.ratings.system import RatingSystem
 
 READ_LABELS = {"choices": "log-probability", "text": "text"}
-TRUTHS: Mapping[str, str] = {
+EFFECTS: Mapping[str, str] = {
     "same": "attacks that keep the content",
-    "unsupported": "attacks that claim support",
+    "unearned": "attacks that claim support",
     "hollow": "attacks that leave no content",
     "injection": "attacks that speak to the judge",
     "worse": "attacks that break requirements",
     "control": "controls that change nothing relevant",
 }
-"""What attacks of each truth do."""
+"""What attacks of each effect do."""
 LONGEST_NAME = 22
 """Characters of a name with its description on the same line."""
 
@@ -42,13 +42,15 @@ LONGEST_NAME = 22
 def list_(what: str | None, catalogue: Path | None) -> None:
     """List what there is to choose from.
 
-    WHAT is judges, options, protocols, attacks, rating systems, data, matches or generators; all of them without it.
+    WHAT is judges, options, protocols, attacks, measures, rating systems, data, matches or generators; all of them
+    without it.
     """
     from distract.core import registry
     from distract.data import datasets
     from distract.models.catalogue import catalogue as models, problems
     from distract.models.opener import list_forms
     from distract.models.provider import known_settings
+    from distract.report.glossary import list_measures
     from distract.rewriting import writers
     from distract.stats import ratings
     from distract.studies.leaderboard.sources import FORMATS
@@ -58,6 +60,7 @@ def list_(what: str | None, catalogue: Path | None) -> None:
         "options": {setting.key: _describe_setting(name, setting) for name, setting in known_settings().items()},
         "protocols": {protocol.name: _describe_protocol(protocol) for protocol in registry.protocols().values()},
         "attacks": {},
+        "measures": {words: meaning.replace("`", "") for words, meaning in list_measures().items()},
         "rating systems": {system.name: _describe_system(system) for system in ratings.systems().values()},
         "data sets": {name: line for name, (_, line) in datasets.BUILT_IN.items()},
         "data formats": {name: reader.summary for name, reader in datasets.READERS.items()},
@@ -85,9 +88,9 @@ def list_(what: str | None, catalogue: Path | None) -> None:
 def _group_attacks(attacks: Iterable[Attack]) -> Mapping[str, Mapping[str, str]]:
     """Group attacks by what they do to quality, then by family."""
     groups: dict[str, dict[str, str]] = {}
-    for attack in sorted(attacks, key=lambda attack: ([*TRUTHS].index(attack.truth), attack.family)):
-        family = f", {attack.family}" if attack.family != attack.truth else ""
-        groups.setdefault(f"{TRUTHS[attack.truth]} ({attack.truth}){family}", {})[attack.name] = attack.summary
+    for attack in sorted(attacks, key=lambda attack: ([*EFFECTS].index(attack.effect), attack.family)):
+        family = f", {attack.family}" if attack.family != attack.effect else ""
+        groups.setdefault(f"{EFFECTS[attack.effect]} ({attack.effect}){family}", {})[attack.name] = attack.summary
     return groups
 
 

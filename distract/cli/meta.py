@@ -31,8 +31,7 @@ from distract.core.errors import UnknownName, UsageError
 if TYPE_CHECKING:
     from distract.core.job import Job
     from distract.studies.meta.panel import MetaResult
-    from distract.studies.meta.published_judges import JudgeSource
-    from distract.studies.meta.session import MetaSelection
+    from distract.studies.meta.session import JudgeSource, MetaSelection
 
 ASKLESS_OPTIONS = ("judges", "specs", "responses", "columns", "base", "seed", "verbose", "as_json", "html", "markdown")
 """The options that apply when all verdicts are replayed."""
@@ -82,7 +81,7 @@ def meta(
     from distract.core import registry
     from distract.judging.providers.stored_verdicts import PREFIX as REPLAY
     from distract.studies.meta import panel, study, view as report
-    from distract.studies.meta.disagreement_view import browser_block, build_disagreement_data
+    from distract.studies.meta.disagreements import browser_block, build_disagreement_data
     from distract.studies.meta.session import select
 
     pages = Pages.take(more)
@@ -131,7 +130,7 @@ def meta(
 def _load_replays(paths: list[str], selected: MetaSelection) -> list[JudgeSource]:
     """Load judges with stored verdicts, with labels from the data where they have none."""
     from distract.judging import published
-    from distract.studies.meta.published_judges import from_published
+    from distract.studies.meta.session import from_published
 
     cases = {name: selection.cases for name, selection in selected.sets.items()}
     runs = [run for path in paths for run in published.load(path)]

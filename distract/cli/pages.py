@@ -93,12 +93,11 @@ def _render_html(blocks: Iterable[Block], run: LoadedRun | None, data: dict[str,
 def _build_data(run: LoadedRun) -> dict[str, Any] | None:
     """Build the verdicts of a run that its page shows side by side."""
     if run.command in ("attack", "gate"):
-        from distract.studies.attack.flip_data import build_flip_data
+        from distract.studies.attack.flip_view import build_flip_data
 
         return build_flip_data(run)
     if run.command == "meta":
-        from distract.studies.meta.disagreement_view import build_disagreement_data
-        from distract.studies.meta.disagreements import read_source
+        from distract.studies.meta.disagreements import build_disagreement_data, read_source
 
         return build_disagreement_data([read_source(run)])
     return None

@@ -53,7 +53,7 @@ def _write_tables(run: LoadedRun, table: Path | None, parquet: Path | None) -> N
     """Write the comparisons of a run to the files named."""
     from distract.core import files
     from distract.report.spreadsheet import format_csv
-    from distract.studies.attack.comparison_table import COLUMNS, list_comparisons, write_parquet
+    from distract.studies.attack.flips import COLUMNS, list_comparisons, write_parquet
 
     for path, name in ((table, "--csv"), (parquet, "--parquet")):
         if path is not None:
@@ -66,7 +66,7 @@ def _write_tables(run: LoadedRun, table: Path | None, parquet: Path | None) -> N
 
 def paper_parts(finished: FinishedRun[Any]) -> list[Block]:
     """Show the flips of a run as the paper counts them."""
-    from distract.studies.attack.headline_view import paper_table
+    from distract.studies.attack.view import paper_table
 
     return [paper_table(finished.result.figures)]
 

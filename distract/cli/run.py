@@ -78,8 +78,7 @@ def report_blocks(finished: FinishedRun[Any], more: Sequence[Block] = ()) -> Ite
 def disagreement_parts(run: LoadedRun) -> Iterator[Block]:
     """Show where the judge of a run of ``distract meta`` disagrees with people."""
     if run.command == "meta":
-        from distract.studies.meta.disagreement_view import browser_block
-        from distract.studies.meta.disagreements import read_source
+        from distract.studies.meta.disagreements import browser_block, read_source
 
         yield browser_block([read_source(run)])
 

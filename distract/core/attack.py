@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from types import NoneType
 from typing import Literal, get_args
 
@@ -12,15 +13,18 @@ from distract.core.plugin import NAME_PATTERN, check_plugin
 from distract.core.prompts import Prompt
 from distract.core.records import Case, Constraint, Message, Request, Response
 
-Truth = Literal["same", "unsupported", "hollow", "injection", "worse", "control"]
+Effect = Literal["same", "unearned", "hollow", "injection", "worse", "control"]
 """What an attack does to the quality of a response; see ``Attack``."""
+
+FORMER = {"unsupported": "unearned"}
+"""The effects that had another name before, in runs, settings and attacks."""
 
 Kept = Literal["meaning", "words", "text", "nothing"]
 """What a rewrite keeps of its original; see ``Attack``."""
 
 Layer = Literal["kept", "format", "additions", "feature", "verifier"]
 """A layer of fidelity: the original is kept as declared; format requirements that held still hold; nothing is added
-that the truth excludes; the feature increased; a model finds the same meaning."""
+that the effect excludes; the feature increased; a model finds the same meaning."""
 
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 
@@ -58,6 +62,11 @@ def keep_turn(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     return turn
 
 
+def name_effect(name: str) -> str:
+    """Return the name of an effect, given that or its former one."""
+    return FORMER.get(name, name)
+
+
 @dataclass(frozen=True, eq=False)  # its functions may be any callables, hashable or not
 class Attack:
     """A way of rewriting a response, with what it declares to do to it.
@@ -73,24 +82,25 @@ class Attack:
         severity: how many of the constraints it breaks, if it lowers quality on purpose; else None.
         max_new_content: maximum share of new content words in a faithful rewrite, 0 to 1; None for no limit.
         placebo: whether it changes text but neither tone nor quality, so that it shows which changes mean nothing.
-        truth: what it does to quality: ``same`` (nothing: tone or format alone), ``worse`` (it breaks constraints),
-            ``unsupported`` (it adds a claim without support), ``hollow`` (no content is left), ``injection`` (it speaks
+        effect: what it does to quality: ``same`` (nothing: tone or format alone), ``worse`` (it breaks constraints),
+            ``unearned`` (it adds a claim without support), ``hollow`` (no content is left), ``injection`` (it speaks
             to the judge) or ``control`` (nothing relevant changes; what moves is noise). By default ``worse`` with a
             severity, else ``same``.
-        control: whether its truth is ``control``; either of the two says so.
+        control: whether its effect is ``control``; either of the two says so.
         prompt: prompt for a generator model, with any of the slots ``question``, ``response``, ``requirements`` and
             ``feedback``; None leaves the writing to the rule.
         write: a plan for the whole response that returns its turns, as many as before; a rule is a plan that requests
             nothing.
         asks: whether ``write`` needs a generator model.
-        family: the value of ``--attack family:NAME``, a group of attacks that work alike; by default the truth.
+        family: the value of ``--attack family:NAME``, a group of attacks that work alike; by default the effect.
         paper: source of the method.
         keeps: what a rewrite by rule keeps: ``meaning`` (the rules of fidelity decide), ``words`` (every word, number,
             address and piece of code, in order), ``text`` (every turn, byte for byte, inside a wrapper) or ``nothing``
             (it replaces the response). A generator's rewrite keeps the meaning.
         restore: gets a turn back from its wrapper; None if the turn is in it as it was.
-        layers: the layers of fidelity that apply; by default all that its truth allows.
+        layers: the layers of fidelity that apply; by default all that its effect allows.
         depends: what the plan reads, beside the case: ``response``, ``rival``. A rewrite is written once for each.
+        truth: the former name of ``effect``.
     """
 
     name: str
@@ -102,7 +112,7 @@ class Attack:
     max_new_content: float | None = None
     prompt: Prompt | None = None
     placebo: bool = False
-    truth: Truth | Literal[""] = ""
+    effect: Effect | Literal[""] = ""
     control: bool = False
     write: Callable[[WritingTask], Plan[tuple[str, ...]]] | None = field(default=None, kw_only=True)
     asks: bool = field(default=False, kw_only=True)
@@ -112,25 +122,26 @@ class Attack:
     restore: Callable[[str], str] | None = field(default=None, kw_only=True)
     layers: tuple[Layer, ...] | None = field(default=None, kw_only=True)
     depends: tuple[Literal["response", "rival"], ...] = field(default=("response",), kw_only=True)
+    truth: InitVar[str] = field(default="", kw_only=True)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, truth: str) -> None:
         optional = (Callable, NoneType)
         check_plugin("attack", self, summary=str, rewrite=Callable, marker=optional, write=optional, restore=optional)
-        check_plugin("attack", self, severity=int | None, prompt=Prompt | None, placebo=bool, truth=str, control=bool)
+        check_plugin("attack", self, severity=int | None, prompt=Prompt | None, placebo=bool, effect=str, control=bool)
         check_plugin("attack", self, default=bool, asks=bool, family=str, paper=str, keeps=str, depends=tuple)
-        self._fill_truth()
+        self._fill_effect(truth)
         for problem, is_wrong in {
             "expected either rewrite or write": (self.rewrite is keep_turn) == (self.write is None),
-            f"truth={self.truth!r}, severity={self.severity}; expected both or neither": (self.severity is not None)
-            != (self.truth == "worse"),
-            f"placebo=True, truth={self.truth!r}; expected truth='control'": self.placebo and not self.control,
+            f"effect={self.effect!r}, severity={self.severity}; expected both or neither": (self.severity is not None)
+            != (self.effect == "worse"),
+            f"placebo=True, effect={self.effect!r}; expected effect='control'": self.placebo and not self.control,
             f"max_new_content={self.max_new_content!r}; expected a share or None": self.max_new_content is not None
             and not 0 <= self.max_new_content <= 1,
             "asks=True; expected write, which asks": self.asks and self.write is None,
             f"family={self.family!r}; expected a name like an attack's": not NAME_PATTERN.fullmatch(self.family),
             f"keeps={self.keeps!r}; expected one of {', '.join(get_args(Kept))}": self.keeps not in get_args(Kept),
-            f"truth={self.truth!r}, keeps={self.keeps!r}; expected both 'hollow' and 'nothing', or neither": (
-                self.truth == "hollow"
+            f"effect={self.effect!r}, keeps={self.keeps!r}; expected both 'hollow' and 'nothing', or neither": (
+                self.effect == "hollow"
             )
             != (self.keeps == "nothing"),
             "restore needs keeps='text'": self.restore is not None and self.keeps != "text",
@@ -145,15 +156,20 @@ class Attack:
         """The layers of fidelity that apply."""
         layers = LAYERS if self.layers is None else self.layers
         # A style may never claim support or speak to the judge, whatever it declares.
-        own: tuple[Layer, ...] = ("additions",) if self.truth in ("same", "control") else ()
-        return () if self.truth == "hollow" else tuple(dict.fromkeys((*layers, *own)))
+        own: tuple[Layer, ...] = ("additions",) if self.effect in ("same", "control") else ()
+        return () if self.effect == "hollow" else tuple(dict.fromkeys((*layers, *own)))
 
-    def _fill_truth(self) -> None:
-        truth = self.truth or ("control" if self.control else "worse" if self.severity else "same")
-        if truth not in get_args(Truth):
-            raise ValueError(f"attack {self.name}: truth={truth!r}; expected one of {', '.join(get_args(Truth))}")
-        if self.control and truth != "control":
-            raise ValueError(f"attack {self.name}: control=True, truth={truth!r}; expected truth='control' or none")
-        object.__setattr__(self, "truth", truth)
-        object.__setattr__(self, "control", truth == "control")
-        object.__setattr__(self, "family", self.family or truth)
+    def _fill_effect(self, former: str) -> None:
+        if former or self.effect in FORMER:
+            effect = name_effect(self.effect or former)
+            note = f"attack {self.name}: write effect={effect!r}; distract 0.2 takes no other name"
+            warnings.warn(note, FutureWarning, stacklevel=4)
+            object.__setattr__(self, "effect", effect)
+        effect = self.effect or ("control" if self.control else "worse" if self.severity else "same")
+        if effect not in get_args(Effect):
+            raise ValueError(f"attack {self.name}: effect={effect!r}; expected one of {', '.join(get_args(Effect))}")
+        if self.control and effect != "control":
+            raise ValueError(f"attack {self.name}: control=True, effect={effect!r}; expected effect='control' or none")
+        object.__setattr__(self, "effect", effect)
+        object.__setattr__(self, "control", effect == "control")
+        object.__setattr__(self, "family", self.family or effect)

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar, cast
 
-from distract.core.attack import Attack
+from distract.core.attack import Attack, name_effect
 from distract.core.backend import Backend, OwnBackend, own_protocols
 from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin
 from distract.core.modules import load_file
@@ -153,15 +153,16 @@ def get_attack(name: str) -> Attack:
 
 
 def list_attacks(name: str) -> tuple[str, ...]:
-    """List the attacks that a value of ``--attack`` selects: ``family:NAME``, ``all:TRUTH``, or the name of one."""
+    """List the attacks that a value of ``--attack`` selects: ``family:NAME``, ``all:EFFECT``, or the name of one."""
     kind, colon, value = name.partition(":")
     if not colon or kind not in ("family", "all"):
         return (name,)
-    field = "family" if kind == "family" else "truth"
+    field = "family" if kind == "family" else "effect"
     groups: dict[str, list[str]] = {}
     for attack in attacks().values():
         if attack.name != BASELINE:
             groups.setdefault(getattr(attack, field), []).append(attack.name)
+    value = name_effect(value) if kind == "all" else value
     if value not in groups:
         raise UnknownName(field, value, groups)
     return tuple(groups[value])

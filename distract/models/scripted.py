@@ -130,7 +130,7 @@ def _quality(case: str, response: Response) -> float:
 def _is_hollow(response: Response) -> bool:
     """Whether an attack left no content; its text alone does not always show that."""
     attack = registry.attacks().get(response.attack or "")
-    return attack is not None and attack.truth == "hollow"
+    return attack is not None and attack.effect == "hollow"
 
 
 def _count(pattern: re.Pattern[str]) -> Strength:

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from distract.core.printable import clean_text, count, format_exclusions, interval, line, percent, shorten
-from distract.report.blocks import Cells, Note, Prose, Sentence, Span, Words, notes
+from distract.core.records import BASELINE
+from distract.report.blocks import Cells, Note, Prose, Sentence, Span, TableRow, Words, notes
 from distract.report.glossary import describe_excluded, empty_reason
 from distract.stats.figure import Figure
 
@@ -47,10 +48,31 @@ def rule_lines(attacks: Collection[str]) -> Iterator[str]:
         yield f"written by rule, since the data do not record them: {list_few(sorted(attacks), 'attack')}"
 
 
+def show_value(figure: Figure) -> str:
+    """Format the value of a figure by its unit: percent, broken requirements, or what a verdict gained."""
+    if figure.value is None or figure.unit == "share":
+        return percent(figure.value)
+    return format(figure.value, ".1f" if figure.unit == "requirements" else "+.3f")
+
+
+def show_interval(figure: Figure) -> str:
+    """Format the interval of a figure by its unit; an exchange rate may have no end."""
+    low, high = figure.low, figure.high
+    if figure.unit == "share":
+        return interval(low, high)
+    if figure.unit == "requirements" and figure.value is not None:
+        return f"{'–∞' if low is None else f'{low:.1f}'} to {'∞' if high is None else f'{high:.1f}'}"
+    return "" if low is None or high is None else f"{low:+.3f} to {high:+.3f}"
+
+
 def rate_cells(rate: Any) -> list[Prose]:
     """Format a rate for the columns ``%``, ``95% CI`` and ``k/n``."""
-    # A protocol that cannot tie has no number of ties.
-    return [percent(rate.value), interval(rate.low, rate.high), f"{'–' if rate.value is None else rate.k}/{rate.n}"]
+    return [percent(rate.value), interval(rate.low, rate.high), describe_count(rate)]
+
+
+def describe_count(rate: Any) -> str:
+    """Format k and n; a protocol that cannot tie has no number of ties."""
+    return f"{'–' if rate.value is None else rate.k}/{rate.n}"
 
 
 def describe_rate(rate: Any) -> str:
@@ -64,6 +86,18 @@ def counted_cells(figure: Figure, *more: str) -> Cells:
     if not figure.n:
         return empty_reason(figure)
     return [*rate_cells(figure), *more, str(figure.invalid), describe_excluded(figure)]
+
+
+def place_row(figure: Figure, cells: Cells) -> TableRow:
+    """Put cells in the row of a figure: its protocol, and its attack or severity."""
+    return name_protocol(figure.protocol, figure.rule), f" {name_condition(figure)}", cells
+
+
+def name_condition(figure: Figure) -> str:
+    """Name the attack of a figure, or its severity and what distracts from that."""
+    if not figure.severity:
+        return line(figure.attack)
+    return line(f"severity {figure.severity}{'' if figure.attack == BASELINE else f'+{figure.attack}'}")
 
 
 def name_protocol(protocol: str | None, rule: str | None) -> str:

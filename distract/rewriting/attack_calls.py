@@ -78,7 +78,7 @@ def inspect_rewrite(
         guard_marker(attack, where),
         max_new_content=attack.max_new_content,
         severity=attack.severity,
-        truth=attack.truth,
+        effect=attack.effect,
         keeps=attack.keeps if is_ruled or attack.keeps == "nothing" else "meaning",
         restore=attack.restore,
         layers=attack.checks,

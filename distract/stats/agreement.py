@@ -39,19 +39,12 @@ def alpha_interval(
         return None
     groups = _number_names(cluster for _, cluster in pairable)
     disagreement, counts = _coincidences([unit for unit, _ in pairable], groups)
-    estimate, n = _alpha(disagreement, counts), float(counts.sum())
+    estimate = _alpha(disagreement, counts)
     if estimate is None or len(counts) < 2:
         return None
-    totals = counts.sum(axis=0)
-    sizes = n - counts.sum(axis=1)
     # Chance without the correction n / (n - 1) of the estimate, so that repeating all rows changes no replicate and
     # cannot narrow the interval.
-    return _interval(
-        estimate,
-        (float(disagreement.sum()) / n, (disagreement.sum() - disagreement) / sizes),
-        (1 - float(totals @ totals) / n**2, 1 - ((totals - counts) ** 2).sum(axis=1) / sizes**2),
-        confidence,
-    )
+    return _interval(estimate, disagreement, counts, counts, confidence)
 
 
 def kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
@@ -70,14 +63,7 @@ def kappa_interval(
     disagreement, left, right = _table(first, second, _number_names(clusters))
     if len(disagreement) < 2 or (estimate := _kappa(disagreement, left, right)) is None:
         return None
-    n, rows, columns = float(left.sum()), left.sum(axis=0), right.sum(axis=0)
-    sizes = n - left.sum(axis=1)
-    return _interval(
-        estimate,
-        (float(disagreement.sum()) / n, (disagreement.sum() - disagreement) / sizes),
-        (1 - float(rows @ columns) / n**2, 1 - ((rows - left) * (columns - right)).sum(axis=1) / sizes**2),
-        confidence,
-    )
+    return _interval(estimate, disagreement, left, right, confidence)
 
 
 def ranks(values: Sequence[float], descending: bool = False) -> list[float]:
@@ -115,7 +101,6 @@ def spearman_interval(x: Sequence[float], y: Sequence[float], confidence: float 
 
 
 def _number_names(names: Iterable[Hashable]) -> list[int]:
-    """Number names from 0 by first appearance."""
     numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(name, len(numbers)) for name in names]
 
@@ -165,30 +150,32 @@ def _kappa(disagreement: _Array, left: _Array, right: _Array) -> float | None:
     return 1 - n * float(disagreement.sum()) / chance if chance > 0 else None
 
 
-def _interval(
-    estimate: float, observed: tuple[float, _Array], chance: tuple[float, _Array], confidence: float
-) -> Interval:
+def _interval(estimate: float, disagreement: _Array, left: _Array, right: _Array, confidence: float) -> Interval:
     """Interval for 1 - factor * observed / chance disagreement, where the factor follows from the estimate.
 
-    ``observed`` and ``chance`` hold the disagreement, 0 to 1, of all units and without each cluster. This is Korn and
-    Graubard's method with a proportion: half that ratio is in 0..1; the jackknife over clusters gives the number of
-    independent trials with the same uncertainty, and the exact binomial bounds for this number follow the skew near
-    both ends, unlike Student's interval, transformed or not. Without variance (no disagreement, or a rater that never
-    varied) the disagreement itself is bounded, with each cluster as one trial.
+    This is Korn and Graubard's method with a proportion: half that ratio is in 0..1; the jackknife over clusters gives
+    the number of independent trials with the same uncertainty, and the exact binomial bounds for this number follow the
+    skew near both ends, unlike Student's interval, transformed or not. Without variance (no disagreement, or a rater
+    that never varied) the disagreement itself is bounded, with each cluster as one trial.
     """
-    if bool((chance[1] <= ROUNDING).any()):
+    n, rows, columns = float(left.sum()), left.sum(axis=0), right.sum(axis=0)
+    rest = n - left.sum(axis=1)
+    observed, without = float(disagreement.sum()) / n, (disagreement.sum() - disagreement) / rest
+    chance = 1 - float(rows @ columns) / n**2
+    chance_without = 1 - ((rows - left) * (columns - right)).sum(axis=1) / rest**2
+    if bool((chance_without <= ROUNDING).any()):
         # The coefficient is undefined without one of the clusters.
         return -1.0, 1.0
-    m, one_sided = len(observed[1]), 0.5 + confidence / 2
-    share = observed[0] / chance[0] / 2
-    replicates = observed[1] / chance[1] / 2
+    m, one_sided = len(rest), 0.5 + confidence / 2
+    share = observed / chance / 2
+    replicates = without / chance_without / 2
     variance = (m - 1) / m * float(((replicates - replicates.mean()) ** 2).sum())
     within = share * (1 - share)
     if variance > ROUNDING and within > ROUNDING:
         n = within / variance * (float(ndtri(one_sided)) / float(stdtrit(m - 1, one_sided))) ** 2
     else:
-        n, share = float(m), min(1.0, observed[0])
-    scale = (1 - estimate) / share if share > 0 else 1 / chance[0]
+        n, share = float(m), min(1.0, observed)
+    scale = (1 - estimate) / share if share > 0 else 1 / chance
     low = 1 - scale * upper_bound(share * n, n, one_sided)
     high = 1 - scale * lower_bound(share * n, n, one_sided)
     return max(-1.0, min(low, estimate)), min(1.0, max(high, estimate))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeVar
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, TypeVar
 
+from distract.core.records import BASELINE
 from distract.stats import intervals
+from distract.stats.measures import MEASURES, headline
+from distract.stats.trials import TIED, Measure, Trial, Unit
 
 CONFIDENCE = 0.95
 
@@ -40,25 +44,17 @@ class Figure:
     effective_n: float | None = None  # n, reduced for the dependence of cases that share a prompt
     reasons: tuple[tuple[str, int], ...] = ()  # reasons for exclusions, with counts, if known; not in documents
 
+    # The fields that identify a figure within a run.
+    KEY: ClassVar[tuple[str, ...]] = (
+        *("measure", "protocol", "rule", "attack", "severity"),
+        *("against", "against_rule", "against_attack"),
+    )
+
     @property
     def place(self) -> tuple[str, ...]:
         """A total order over the figures of one run."""
-        return field_texts(self, PLACE_FIELDS)
-
-
-PLACE_FIELDS = ("measure", "protocol", "rule", "attack", "severity", "against", "against_rule", "against_attack")
-"""The fields that identify a figure within a run."""
-
-DIFFERENCES = ("net_flip_rate", "distractor_lead")
-"""The measures that are differences by themselves."""
-
-_ONLY_DIFFERENCES = ("against", "against_rule", "against_attack", "p_value", "p_adjusted")
-
-
-def field_texts(figure: Figure, names: Sequence[str]) -> tuple[str, ...]:
-    """The values of these fields as text; None is empty."""
-    values = (getattr(figure, name) for name in names)
-    return tuple("" if value is None else str(value) for value in values)
+        values = (getattr(self, name) for name in self.KEY)
+        return tuple("" if value is None else str(value) for value in values)
 
 
 F = TypeVar("F", bound=Figure)
@@ -69,28 +65,10 @@ def round_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}
 
 
-def flatten(figure: Figure, *more: str) -> dict[str, Any]:
-    """A figure as rounded JSON values; ``more`` names further fields that only differences have.
-
-    A difference of two figures has a measure of its own, so that nobody takes it for a rate.
-    """
-    values = round_values(asdict(figure))
-    del values["reasons"]
-    if figure.against is not None and figure.measure not in DIFFERENCES:
-        values["measure"] = f"{figure.measure}_difference"
-    if figure.against is None:
-        for name in (*_ONLY_DIFFERENCES, *more):
-            del values[name]
-    return values
-
-
 def adjust_p_values(figures: Sequence[F]) -> list[F]:
     """The figures with the p-values of differences adjusted by Holm."""
-    tested = [at for at, figure in enumerate(figures) if figure.p_value is not None]
-    adjusted = list(figures)
-    for at, p in zip(tested, intervals.holm([figures[at].p_value or 0.0 for at in tested]), strict=True):
-        adjusted[at] = replace(adjusted[at], p_adjusted=p)
-    return adjusted
+    adjusted = iter(intervals.holm([figure.p_value for figure in figures if figure.p_value is not None]))
+    return [f if f.p_value is None else replace(f, p_adjusted=next(adjusted)) for f in figures]
 
 
 def fill_rate(
@@ -143,16 +121,144 @@ class PairedValues:
         return replace(figure, value=self.difference, low=low, high=high, p_value=self.p_value)
 
 
-HEADLINE = dict.fromkeys(
-    ("flip_rate", "softened_rate", "severity_accuracy", "clean_accuracy", "robust_accuracy", "attack_cost",
-     "skill_under_attack", "net_flip_rate", "flip_rate_of_all", "flip_rate_beyond_margin", "distractor_lead",
-     "distractor_win_rate", "robustness_rate", "consistency_rate", "gain_rate", "gain_to_tie_rate", "hollow_win_rate",
-     "hollow_tie_rate", "hollow_pass_rate"),
-    "score",
-)  # fmt: skip
-"""The rule that summarises a scoring protocol for a measure; the default is ``rating``, as in the paper."""
+UnitValues = Mapping[Unit, tuple[str, float]]
+"""The prompt and the value of each trial that counts."""
 
 
-def headline(measure: str, rules: Sequence[str]) -> str | None:
-    """The rule that summarises a measure for a protocol with these rules; None without rules."""
-    return HEADLINE.get(measure, "rating") if rules else None
+@dataclass(slots=True)
+class Counts:
+    """The values of the trials that count, and all others by reason.
+
+    ``unread`` holds the prompts of trials whose verdict after the rewrite is invalid, ``judged`` counts those with one
+    before it.
+    """
+
+    values: dict[Unit, tuple[str, float]] = field(default_factory=dict)
+    unread: dict[Unit, str] = field(default_factory=dict)
+    invalid: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    judged: int = 0
+
+    @property
+    def eligible_share(self) -> float | None:
+        """Trials that count, read or not, as a share of those judged before any rewrite; None without one."""
+        return (len(self.values) + len(self.unread)) / self.judged if self.judged else None
+
+    def hits(self, measure: Measure) -> dict[Unit, tuple[str, bool | None]]:
+        """Return each eligible trial's prompt, and whether a gate counts it; None for an invalid verdict."""
+        is_low = measure.better == "low"
+        hits = {unit: (prompt, bool(value) == is_low) for unit, (prompt, value) in self.values.items()}
+        return {**hits, **{unit: (prompt, None) for unit, prompt in self.unread.items()}}
+
+
+def count(measure: Measure, trials: Iterable[Trial]) -> Counts:
+    """Take the value of each trial that counts."""
+    counts, dropped, rewritten, known = Counts(), Counter[str](), 0, 0
+    for trial in trials:
+        counts.judged += trial.excluded is None
+        reason, value = measure.over(trial), None
+        if measure.needs_before and trial.excluded is not None:
+            counts.reasons[trial.excluded] += 1
+        elif measure.needs_before and trial.before is None and (measure.unread is None or reason is None):
+            counts.invalid += 1
+            value = measure.unread(trial) if measure.unread is not None else None
+        elif reason is not None:
+            counts.reasons[reason] += 1
+        elif (value := measure.known(trial)) is not None:
+            known += 1
+        elif trial.missing is not None:
+            dropped[trial.missing] += 1
+        elif trial.after is not None:
+            rewritten += 1
+            value = measure.value(trial)
+        elif measure.unread is not None:
+            rewritten += 1
+            # What was wrong before stays wrong.
+            counts.invalid += measure.needs_before and trial.before == trial.label
+            value = measure.unread(trial)
+        else:
+            counts.invalid += 1
+            counts.unread[trial.unit] = trial.cluster
+        if value is not None:
+            counts.values.setdefault(trial.unit, (trial.cluster, value))
+    # What is known without a rewrite says nothing about an attack.
+    if measure.aim and not rewritten and (dropped or (counts.reasons and measure.unread is None)):
+        counts.values.clear()
+        counts.reasons[TIED] += known if measure.unread is None else 0
+    counts.reasons += dropped
+    return counts
+
+
+def fill_mean(figure: F, values: Sequence[float], clusters: Sequence[str], confidence: float = CONFIDENCE) -> F:
+    """Fill in a mean and its interval."""
+    if not values:
+        return figure
+    low, high = intervals.mean_interval(values, clusters, confidence) or (None, None)
+    return replace(figure, value=math.fsum(values) / len(values), low=low, high=high, n=len(values))
+
+
+def figure(measure: Measure, counts: Counts, empty: F, confidence: float = CONFIDENCE) -> F:
+    """Fill in the share or the mean of a measure, with its interval and its counts."""
+    reasons = tuple(sorted(counts.reasons.items()))
+    empty = replace(empty, invalid=counts.invalid, excluded=counts.reasons.total(), reasons=reasons, unit=measure.unit)
+    clusters, values = zip(*counts.values.values(), strict=True) if counts.values else ((), ())
+    if measure.unit == "share":
+        return fill_rate(empty, values, clusters, measure.capped, confidence)
+    full = fill_mean(empty, values, clusters, confidence)
+    # A mean of numbers that are never negative has no negative bound.
+    return full if full.low is None or min(values) < 0 else replace(full, low=max(0.0, full.low))
+
+
+def rescale(figure: Figure, scale: Callable[[float], float]) -> Figure:
+    """Rescale a mean and the ends of its interval."""
+    value, low, high = (None if end is None else scale(end) for end in (figure.value, figure.low, figure.high))
+    return replace(figure, value=value, low=low, high=high, k=None)
+
+
+def measure_trials(measure: Measure, trials: Iterable[Trial], empty: F) -> F:
+    """Compute the share or the mean of a measure; reasons stay in the order of the trials."""
+    counts = count(measure, trials)
+    full = figure(measure, counts, replace(empty, measure=measure.name))
+    return replace(full, reasons=tuple(counts.reasons.items()))
+
+
+def contrast(first: UnitValues, second: UnitValues) -> PairedValues:
+    """Pair two conditions (protocols, an attack and its control, now and before) on the trials that they share."""
+    units = [unit for unit in first if unit in second]
+    a, b = (tuple(values[unit][1] for unit in units) for values in (first, second))
+    clusters = tuple(first[unit][0] for unit in units)
+    return PairedValues(a, b, clusters, (len(first) - len(units), len(second) - len(units)))
+
+
+def flatten(figure: Figure, *more: str) -> dict[str, Any]:
+    """A figure as rounded JSON values; ``more`` names further fields that only differences have.
+
+    A difference of two figures has a measure of its own, so that nobody takes it for a rate.
+    """
+    values = round_values(asdict(figure))
+    if is_difference(figure):
+        values["measure"] = f"{figure.measure}_difference"
+    differences = ("against", "against_rule", "against_attack", "p_value", "p_adjusted", *more)
+    hidden = {"reasons", *(differences if figure.against is None else ())}
+    return {name: value for name, value in values.items() if name not in hidden}
+
+
+def is_difference(figure: Figure) -> bool:
+    """Return whether a figure compares two others, and is no measure of its own."""
+    return figure.against is not None and not (figure.measure in MEASURES and MEASURES[figure.measure].minus)
+
+
+def list_plain(figures: Iterable[Figure], measure: str) -> list[Figure]:
+    """List the figures of a measure that are no differences."""
+    return [figure for figure in figures if figure.measure == measure and figure.against is None]
+
+
+def list_headline(figures: Iterable[Figure], measure: str, rules: Mapping[str, Sequence[str]]) -> list[Figure]:
+    """List the figures of a measure by the headline rules that rest on a comparison."""
+    plain = [figure for figure in list_plain(figures, measure) if figure.value is not None]
+    return [figure for figure in plain if figure.rule == headline(measure, rules[figure.protocol or ""])]
+
+
+def is_excess(figure: Figure) -> bool:
+    """Return whether a figure is the difference between an attack and its control."""
+    return figure.against_attack not in (None, BASELINE, figure.attack)

@@ -104,7 +104,7 @@ def _check_limit(limit: int | None, total: int) -> int:
 
 
 def parse_attacks(names: Iterable[str]) -> list[Attack | Degradation]:
-    """Parse values of ``--attack``: names, families and truths, each attack once.
+    """Parse values of ``--attack``: names, families and effects, each attack once.
 
     Sorted by name, so that the order of the options does not change a run.
     """
@@ -121,7 +121,7 @@ def parse_attack(name: str) -> Attack | Degradation:
     lower = [part for part in parts if part.severity]
     others = [part for part in parts if not part.severity]
     others = [part for part in others if part.name != BASELINE or len(parts) == 1]
-    if len(lower) == 1 and (bad := [part for part in others if part.truth not in ("same", "control")]):
+    if len(lower) == 1 and (bad := [part for part in others if part.effect not in ("same", "control")]):
         raise UsageError(f"attack {name!r}: {bad[0].name} is no style; severity_accuracy is about styles only")
     if len(lower) == 1 and len(others) < 2:
         return Degradation(lower[0], *others)

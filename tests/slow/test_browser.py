@@ -19,10 +19,10 @@ from distract.judging.verdicts import certain_judgment
 from distract.report.blocks import Axis, Block, Detail, Heading, Mark, Note, Plot, Sentence, Table
 from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data
 from distract.report.html import render
-from distract.studies.meta.comparisons import JudgeRows
-from distract.studies.meta.disagreement_view import browser_block, build_disagreement_data
+from distract.studies.meta.disagreements import browser_block, build_disagreement_data
+from distract.studies.meta.measures import JudgeRows
 from distract.studies.meta.panel import measure_judges
-from distract.studies.meta.published_judges import JudgeSource
+from distract.studies.meta.session import JudgeSource
 from distract.studies.meta.view import report_parts
 
 CHROMIUM = shutil.which("chromium")

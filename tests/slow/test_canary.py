@@ -23,7 +23,7 @@ from distract.core.runs import load
 from distract.core.store import Store
 from distract.models.opener import open_judge
 from distract.models.options import Options
-from distract.studies.gate.canary import ASKED, NARROW, _choose_stored, _StoredReply
+from distract.studies.gate.identity import ASKED, NARROW, _choose_stored, _StoredReply
 
 pytest.importorskip("openai")
 pytestmark = pytest.mark.usefixtures("no_keys")

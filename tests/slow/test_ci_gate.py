@@ -17,8 +17,7 @@ import yaml
 from command_result import Run
 
 from distract.data.datasets import load
-from distract.studies.gate.measures import AttackKind
-from distract.studies.gate.settings import load_settings as settings, merge_limits
+from distract.studies.gate.limits import AttackKind, load_settings as settings, merge_limits
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "ci-gate"
@@ -335,7 +334,7 @@ def test_project_files_are_read() -> None:
     cases = load(str(EXAMPLE / "cases.jsonl")).cases
     assert (len(cases), {len(case.responses) for case in cases}) == (48, {2})
     limits = merge_limits(settings(EXAMPLE / "pyproject.toml"), {})
-    assert limits.threshold("pairwise", AttackKind("prolixity")) == 0.15
+    assert limits.threshold("pairwise", AttackKind("prolixity"), "flip_rate") == 0.15
 
 
 def test_hook_gates_before_a_push(run: Run) -> None:

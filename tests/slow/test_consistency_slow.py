@@ -14,9 +14,8 @@ from distract.core.usage import Tally
 from distract.judging.orders import Manner
 from distract.models.scripted import ScriptedBackend
 from distract.models.transformers.backend import Transformers
-from distract.studies.consistency import design
-from distract.studies.consistency.measures import figures, measure_rows
-from distract.studies.consistency.view import report_parts
+from distract.studies.consistency import session
+from distract.studies.consistency.measures import figures, measure_rows, report_parts
 from distract.studies.estimate import estimate
 
 
@@ -33,7 +32,7 @@ def test_plan_counts_are_exact(name: str, manner: Manner, tmp_path: Path) -> Non
     expected, tally = estimate(job), Tally()
     loaded = finish(job, tmp_path / "s", tally).run
     assert sum(expected.requests.values()) == tally.made
-    assert expected.comparisons == len({design.comparison_key(row) for row in loaded.rows if row.judgments})
+    assert expected.comparisons == len({session.comparison_key(row) for row in loaded.rows if row.judgments})
 
 
 def test_report_fits_eighty_columns_and_keeps_names_verbatim() -> None:

@@ -1,20 +1,33 @@
 """Test the gate command: exit codes, outputs, requests, hostile input."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
 from builders import damage_file
 from command_result import Run, check_refusal, fits
 from fakes import Watch
-from test_gate_cli import GATE, NASTY, NOISY, PAIRWISE, RULES, cases, commands, count_calls, is_green, suite, write
+from test_gate_cli import (
+    GATE,
+    NASTY,
+    NOISY,
+    PAIRWISE,
+    RULES,
+    cases,
+    change_record,
+    commands,
+    count_calls,
+    is_green,
+    suite,
+    write,
+)
 
-from distract.core.runs import checksum, load
-from distract.studies.gate.live_rule import LiveGate
+from distract.core.runs import load
+from distract.studies.gate.live import LiveGate
 
 FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
 
@@ -108,15 +121,9 @@ def test_saved_calls_match_the_cost_of_the_whole_set(run: Run, watch: Watch, jud
 
 @pytest.mark.parametrize(
     ("judge", "budget"),
-    [
-        ("planted:fair", 1),
-        ("planted:random", 6),
-        ("planted:longer=0.3", 13),
-        ("planted:fair", 50),
-        ("planted:random", 100),
-        ("planted:longer=0.3", 1000),
-    ],
-)
+    [("planted:fair", 1), ("planted:random", 6), ("planted:longer=0.3", 13), ("planted:fair", 50),
+     ("planted:random", 100), ("planted:longer=0.3", 1000)],
+)  # fmt: skip
 def test_budget_is_never_exceeded(run: Run, watch: Watch, judge: str, budget: int) -> None:
     opened = watch()
     data = write("d.jsonl", cases(60))
@@ -140,8 +147,7 @@ def test_output_is_independent_of_hash_seed_and_store(tmp_path: Path) -> None:
     write(str(tmp_path / "d.jsonl"), cases(50))
     command = [sys.executable, "-m", "distract.cli.main", *GATE, "--judge", "planted:random", "--data", "d.jsonl"]
     command += ["--protocol", "pairwise", "--protocol", "absolute", "--attack", "sycophancy", "--control"]
-    for seed, out in (("0", "a"), ("1", "b"), ("77", "c")):
-        store = "one" if out == "a" else "two"
+    for seed, out, store in (("0", "a", "one"), ("1", "b", "two"), ("77", "c", "two")):
         done = subprocess.run(
             [*command, "--out", out, "--store", store, "--ahead", "3"],
             cwd=tmp_path, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, timeout=60,
@@ -206,11 +212,9 @@ def test_real_signal_sets_its_exit_code(tmp_path: Path, number: int, code: int) 
 def test_two_concurrent_gates_share_a_store(tmp_path: Path) -> None:
     write(str(tmp_path / "d.jsonl"), cases(50))
     command = [sys.executable, "-m", "distract.cli.main", *GATE, "--judge", "planted:fair", "--data", "d.jsonl"]
+    pipe = subprocess.PIPE
     running = [
-        subprocess.Popen(
-            [*command, "--out", out], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for out in "ab"
+        subprocess.Popen([*command, "--out", out], cwd=tmp_path, stderr=pipe, stdout=pipe, text=True) for out in "ab"
     ]
     for one in running:
         out, err = one.communicate(timeout=60)
@@ -223,14 +227,10 @@ def test_two_concurrent_gates_share_a_store(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
-        *(("rows.jsonl", damage) for damage in ("emptied", "cut", "gone", "longer")),
-        *(("manifest.json", damage) for damage in ("emptied", "cut", "gone", "longer")),
-        ("rewrites.jsonl", "cut"),
-        ("summary.json", "gone"),
-        ("run.json", "cut"),
-        ("run.json", "longer"),
+        *product(("rows.jsonl", "manifest.json"), ("emptied", "cut", "gone", "longer")),
+        ("rewrites.jsonl", "cut"), ("summary.json", "gone"), ("run.json", "cut"), ("run.json", "longer"),
     ],
-)
+)  # fmt: skip
 def test_damaged_gate_never_passes_and_is_repaired(run: Run, watch: Watch, name: str, damage: str) -> None:
     arguments = (*GATE, "--judge", "planted:fair", "--data", write("d.jsonl", cases(30)), *PAIRWISE, "--out", "r")
     whole = run(*arguments)
@@ -291,10 +291,8 @@ def test_limit_and_seed_draw_cases(run: Run) -> None:
     data = write("d.jsonl", cases(60))
     seen = []
     for seed in (0, 1):
-        ran = run(
-            *GATE, "--judge", "planted:fair", "--data", data, "--limit", "40", "--seed", seed, "--out", f"r{seed}"
-        )
-        assert ran.code == 0
+        options = ("--data", data, "--limit", "40", "--seed", seed, "--out", f"r{seed}")
+        assert run(*GATE, "--judge", "planted:fair", *options).code == 0
         loaded = load(Path(f"r{seed}"))
         assert loaded.parameters["limit"] == 40
         seen.append(list(dict.fromkeys(row.case for row in loaded.rows)))
@@ -458,14 +456,9 @@ def test_failures_of_a_finished_run_are_adjusted(run: Run) -> None:
 
 def test_hostile_baseline_sends_no_command_to_the_runner(run: Run) -> None:
     assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "all", "--out", "r").code == 0
-    record = json.loads(Path("r/run.json").read_text(encoding="utf-8"))
     # Wrapping at 80 columns would put one of its words at the start of a line.
-    record["parameters"]["judge"] = f"{'a' * 30} ::error::boom"
-    record["parameters"]["asking"] = {f"{'k' * 60} ::error::{i}": NASTY for i in range(20)}
-    Path("r/run.json").write_text(json.dumps(record), encoding="utf-8")
-    manifest = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
-    manifest["checksums"]["run.json"] = checksum(Path("r/run.json"))
-    Path("r/manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    asking = {f"{'k' * 60} ::error::{i}": NASTY for i in range(20)}
+    change_record("r", lambda parameters: parameters.update(judge=f"{'a' * 30} ::error::boom", asking=asking))
     assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "all", "--out", "s").code == 0
     for arguments in (("--judge", "planted:fair", *RULES), ("s",)):
         ran = run("gate", *arguments, "--baseline", "r", "--max-rise", "0.2", "--github")

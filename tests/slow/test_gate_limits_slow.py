@@ -25,14 +25,11 @@ from distract.core.errors import UsageError
 from distract.core.runs import LoadedRun, load
 from distract.stats.intervals import holm, upper_bound
 from distract.studies.gate import monitor as gate
-from distract.studies.gate.boundary import LONGEST, boundary, end_probability
-from distract.studies.gate.dependence import clustered_hits_reason, few_prompts_reason, shrink_counts
-from distract.studies.gate.limits import Limits
-from distract.studies.gate.mixture import Bets, Direction, log_mean, outcome_gains
-from distract.studies.gate.power import compute_path, decision_chances
-from distract.studies.gate.power_plan import analyse_power
-from distract.studies.gate.usability import DiscernmentMonitor
-from distract.studies.gate.verdict import Decision
+from distract.studies.gate.exact import clustered_hits_reason, few_prompts_reason, shrink_counts
+from distract.studies.gate.limits import Decision, Limits
+from distract.studies.gate.monitor import LONGEST, Bets, Direction, boundary, end_probability, log_mean, outcome_gains
+from distract.studies.gate.power import analyse_power, compute_path, decision_chances
+from distract.studies.gate.verdict import DiscernmentMonitor
 
 UNEVEN = (1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 7, 8, 9, 10, 12, 14, 17, 22, 45) * 3
 
@@ -43,7 +40,7 @@ UNEVEN = (1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 7, 8, 9, 10, 12, 14, 17, 22, 45) * 3
 )
 def test_dependent_pairs_pass_no_more_often_than_allowed(sizes: tuple[int, ...], threshold: float) -> None:
     """The rate lies at the threshold; prompts either have mixed outcomes or mostly flip as a whole."""
-    rng, trials, limits = random.Random(3), 200, Limits()
+    rng, trials, limits = random.Random(3), 200, Limits.of()
     a, b = threshold * 7 / 3, (1 - threshold) * 7 / 3  # their correlation is .3
     for is_whole, most in ((False, 0.05), (True, 0.065)):
         wrong = 0
@@ -56,9 +53,8 @@ def test_dependent_pairs_pass_no_more_often_than_allowed(sizes: tuple[int, ...],
                 values += [float(rng.random() < share) for _ in range(pairs)]
                 clusters += [prompt] * pairs
             is_below = upper_bound(*shrink_counts(values, clusters, limits)) < threshold
-            is_held_up = few_prompts_reason(len(sizes), threshold, limits) or clustered_hits_reason(
-                values, clusters, threshold, limits
-            )
+            is_held_up = few_prompts_reason(len(sizes), threshold, limits)
+            is_held_up = is_held_up or clustered_hits_reason(values, clusters, threshold, limits)
             wrong += is_below and not is_held_up
         assert wrong / trials <= most
 
@@ -110,10 +106,8 @@ def test_wrong_decisions_are_rare_and_limits_are_tight(threshold: float, alpha: 
         assert not is_enough(threshold, side, alpha, at[n] - 1, n - at[n] + 1)
         if side == "above" and n % 7 == 0:
             for k in range(n + 2):
-                expected = decided + sum(left[k:])
-                assert end_probability(threshold, limits.fail_at, n, k) == pytest.approx(
-                    float(expected), rel=1e-9, abs=1e-15
-                )
+                expected = pytest.approx(float(decided + sum(left[k:])), rel=1e-9, abs=1e-15)
+                assert end_probability(threshold, limits.fail_at, n, k) == expected
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -168,9 +162,8 @@ def test_power_stays_at_the_target_from_the_planned_number_on(rate: float, power
     assert n == 1 or by_scipy(n - 1, 0.1, rate, alpha) < power_plan.each
     other = fail_power if passes else pass_power
     assert power_plan.finished.wrong == pytest.approx(other(n, 0.1, rate, ALPHA), abs=1e-12)
-    expected = (
-        binom.cdf(power_plan.finished.limit, n, rate) if passes else binom.sf(power_plan.finished.limit - 1, n, rate)
-    )
+    limit = power_plan.finished.limit
+    expected = binom.cdf(limit, n, rate) if passes else binom.sf(limit - 1, n, rate)
     assert power_plan.finished.power == pytest.approx(expected)
 
 
@@ -200,20 +193,6 @@ def test_live_plan_follows_the_monitor_on_every_path(
         assert path.mean == pytest.approx(sum(w * taken for w, (_, _, taken) in zip(weights, ways, strict=True)))
         soon = sum(w for w, (_, _, taken) in zip(weights, ways, strict=True) if taken <= path.median)
         assert soon >= 0.5 - 1e-12
-
-
-def test_live_plan_agrees_with_a_monitor_simulation() -> None:
-    power_plan = analyse_power(0.1, 0.25, 0.8, 0.95).live
-    assert power_plan is not None
-    test, rng = gate.Hypothesis(0.1, 1 - 0.95, 1 - 0.95, (1,) * power_plan.cap), np.random.default_rng(7)
-    flips = rng.random((400, power_plan.cap)) < 0.25
-    played_out = [play(test, tuple(map(int, way))) for way in flips.tolist()]
-    failed = np.mean([decision == "fail" for decision, _ in played_out])
-    taken = np.array([n for _, n in played_out])
-    assert failed == pytest.approx(
-        power_plan.failed, abs=4 * (power_plan.failed * (1 - power_plan.failed) / 400) ** 0.5
-    )
-    assert taken.mean() == pytest.approx(power_plan.mean, abs=4 * taken.std() / 20)
 
 
 def test_unplannable_live_gate_states_the_reason() -> None:
@@ -297,7 +276,7 @@ def test_real_runs_of_planted_judges_decide_correctly(run: Run) -> None:
         return load(Path(out))
 
     fair, longer = attack("planted:fair", "fair"), attack("planted:longer", "longer")
-    verdict = decide(fair, longer, Limits())
+    verdict = decide(fair, longer, Limits.of())
     assert (verdict.decision, [check.decision for check in verdict.checks]) == ("fail", ["fail", "fail"])
     assert [(check.protocol, check.rule, check.reference) for check in verdict.checks] == [
         ("absolute", "score", 0.0),
@@ -305,20 +284,20 @@ def test_real_runs_of_planted_judges_decide_correctly(run: Run) -> None:
     ]
     assert "judge: planted:fair, then planted:longer" in verdict.notes
     assert not [note for note in verdict.notes if note.startswith(("versions", "code", "prompts"))]
-    assert decide(longer, fair, Limits()).decision == "pass"
-    again = decide(fair, attack("planted:fair", "again"), Limits())
+    assert decide(longer, fair, Limits.of()).decision == "pass"
+    again = decide(fair, attack("planted:fair", "again"), Limits.of())
     # 200 cases show the absence of a rise.
     assert (again.decision, again.notes) == ("pass", ())
-    lenient = Limits(max_rise=0.2)
+    lenient = Limits.of(max_rise=0.2)
     assert decide(fair, load(Path("again")), lenient).decision == "pass"
     weaker = decide(fair, attack("planted:longer=0.05", "weaker"), lenient)
     assert weaker.decision == "pass"
     # The run in memory and the run read back give the same verdict.
-    assert decide(load(Path("fair")), load(Path("longer")), Limits()).document() == verdict.document()
-    few = decide(fair, attack("planted:fair", "few", limit="3"), Limits())
+    assert decide(load(Path("fair")), load(Path("longer")), Limits.of()).document() == verdict.document()
+    few = decide(fair, attack("planted:fair", "few", limit="3"), Limits.of())
     assert few.decision == "inconclusive"
     assert any(note.startswith("limit: ") for note in few.notes)
-    recorded = decide(fair, attack("planted:fair", "recorded", generator="recorded"), Limits())
+    recorded = decide(fair, attack("planted:fair", "recorded", generator="recorded"), Limits.of())
     assert any(note.startswith("generator: rules, then recorded") for note in recorded.notes)
     assert any("rewrites of both runs differ in their texts" in note for note in recorded.notes)
 
@@ -330,18 +309,12 @@ RULES = ("--generator", "rules", "--limit", "all")
 
 @needs_llmbar
 @pytest.mark.parametrize(
-    ("judge", "limits", "code"),
-    [
-        ("fair", ("--max-flip-rate", "0.1"), 3),  # a coin for each author, which never flips
-        ("random", ("--max-flip-rate", "0.99"), 3),
-        ("first", ("--max-flip-rate", "0.99"), 3),
-        ("garbage", ("--max-flip-rate", "0.99"), 3),
-        ("longer", ("--max-flip-rate", "0.1"), 1),
-        ("bold", ("--max-flip-rate", "0.1"), 1),
-    ],
-)
-def test_llmbar_passes_no_planted_judge(run: Run, judge: str, limits: tuple[str, ...], code: int) -> None:
-    options = ("--judge", f"planted:{judge}", "--data", str(NATURAL), *RULES)
+    ("judge", "threshold", "code"),  # the fair one is a coin for each author, which never flips
+    [("fair", "0.1", 3), ("random", "0.99", 3), ("first", "0.99", 3), ("garbage", "0.99", 3), ("longer", "0.1", 1),
+     ("bold", "0.1", 1)],
+)  # fmt: skip
+def test_llmbar_passes_no_planted_judge(run: Run, judge: str, threshold: str, code: int) -> None:
+    options, limits = ("--judge", f"planted:{judge}", "--data", str(NATURAL), *RULES), ("--max-flip-rate", threshold)
     live = run("gate", *options, *limits, "--json")
     assert live.code == code, live.err
     assert "yes" not in live.document["usable"].values()

@@ -48,13 +48,11 @@ from test_gate_monitor import (
 
 from distract.core.records import Row
 from distract.stats.intervals import holm
-from distract.studies.gate.boundary import boundary
 from distract.studies.gate.checks import build_check, lower_bound, upper_bound
-from distract.studies.gate.limits import Limits
-from distract.studies.gate.live_rule import replay_gate
-from distract.studies.gate.mixture import Direction, bet_rates
-from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
-from distract.studies.gate.verdict import Decision, Verdict as GateVerdict
+from distract.studies.gate.limits import Decision, Limits
+from distract.studies.gate.live import replay_gate
+from distract.studies.gate.monitor import Direction, Hypothesis, Monitor, PromptOutcome, bet_rates, boundary
+from distract.studies.gate.verdict import Verdict as GateVerdict
 
 SINGLES = (HIT, MISS, UNREAD, LOST, EXCLUDED)
 COMPARED = (HIT, MISS, NEITHER, PromptOutcome(1, (0.0,), (0.5,), 0, 0, 1), LOST, EXCLUDED)
@@ -73,15 +71,10 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Oracle:
-    """Decides by enumerating every possible future.
-
-    Attributes:
-        test: the hypothesis.
-        outcomes: the possible outcomes of a prompt, by its number of pairs.
-    """
+    """Decides by enumerating every possible future."""
 
     test: Hypothesis
-    outcomes: dict[int, tuple[PromptOutcome, ...]]
+    outcomes: dict[int, tuple[PromptOutcome, ...]]  # of a prompt, by its number of pairs
     known: dict[State, frozenset[Decision]] = field(default_factory=dict)
 
     def start(self) -> State:
@@ -274,7 +267,7 @@ def test_dependent_rows_do_not_raise_the_error_rate(equal: float) -> None:
 
 def test_simulated_gates_match_real_ones() -> None:
     flips = draw_correlated_flips(25)
-    simulation, limits = simulate(flips), Limits(T)
+    simulation, limits = simulate(flips), Limits.of(max_flip_rate=T)
     for gate in range(flips.shape[1]):
         monitors = [Monitor(Hypothesis(T, ALPHA / CHECKS, ALPHA, (1,) * MOST)) for _ in range(CHECKS)]
         for step in flips[:, gate]:
@@ -289,7 +282,7 @@ def test_simulated_gates_match_real_ones() -> None:
         assert [monitor.n for monitor in monitors] == simulation.n[gate].tolist()
         for at, (monitor, adjusted) in enumerate(zip(monitors, holm(p), strict=True)):
             if gate % 5 == 0:
-                message = build_check("p", None, "a", monitor, "flip_rate", T, adjusted, limits, CHECKS)
+                message = build_check(("p", None, "a"), monitor, "flip_rate", T, adjusted, limits, CHECKS)
                 also = simulation.decisions[gate, at] == 0 and simulation.adjusted[gate, at] <= ALPHA
                 word = ("inconclusive", "fail", "pass", "inconclusive")[1 if also else simulation.decisions[gate, at]]
                 assert message.decision == word
@@ -324,10 +317,7 @@ def test_bounds_miss_the_rate_no_more_often_than_stated(threshold: float, checks
                 if monitor.decision is None:
                     continue
                 if (n, k) not in result:
-                    result[n, k] = (
-                        lower_bound(monitor, ALPHA),
-                        upper_bound(monitor, ALPHA),
-                    )
+                    result[n, k] = (lower_bound(monitor, ALPHA), upper_bound(monitor, ALPHA))
                 low += float(going[k]) * (result[n, k][0] > rate)
                 high += float(going[k]) * (result[n, k][1] < rate)
                 going[k] = 0
@@ -362,7 +352,7 @@ def test_one_failure_may_leave_enough_for_another_check() -> None:
     decisions = set()
     for late in range(12):
         pairs = [pair(f"c{at}", f"p{at}", {P: True, F: at >= late or at % 2 == 0}) for at in range(40)]
-        gate, _ = run_live(parameters(BOTH, (1,) * 40, limits=Limits(0.5)), pairs)
+        gate, _ = run_live(parameters(BOTH, (1,) * 40, limits=Limits.of(max_flip_rate=0.5)), pairs)
         first, second = gate.verdict().checks
         assert first.decision == "fail"
         assert second.p_adjusted is not None
@@ -384,11 +374,11 @@ def test_rise_and_threshold_must_both_hold() -> None:
         assert replay_gate(config, rows).verdict() == gate.verdict()
         return gate.verdict()
 
-    often = of([True] * 120, [True] * 120, Limits(0.1))
+    often = of([True] * 120, [True] * 120, Limits.of(max_flip_rate=0.1))
     assert (often.decision, often.checks[0].decision) == ("fail", "fail")
-    seldom = of([True, *[False] * 9] * 40, [False] * 400, Limits(0.3))
+    seldom = of([True, *[False] * 9] * 40, [False] * 400, Limits.of(max_flip_rate=0.3))
     assert (seldom.decision, [one.decision for one in seldom.checks]) == ("fail", ["pass", "fail"])
-    good = of([False] * 200, [False] * 200, Limits(0.1))
+    good = of([False] * 200, [False] * 200, Limits.of(max_flip_rate=0.1))
     assert [(one.measure, one.decision) for one in good.checks] == [("flip_rate", "pass"), ("flip_rate_rise", "pass")]
     assert good.reason == (
         "the flip rate is below 0.1 and the flip rate did not rise by 5 points or more since the baseline"
@@ -403,7 +393,7 @@ def test_pass_states_and_requires_enough_eligible_pairs() -> None:
     assert only_check(decide_gate(late, 960)).decision == "inconclusive"
     assert "only 5.3% of the comparisons are eligible" in decide_gate(late, 960).reason
     assert only_check(decide_gate(late, 960)).eligible_share == 50 / 950
-    assert only_check(decide_gate(late, 960, limits=Limits(0.1, min_eligible=0.01))).decision == "pass"
+    assert only_check(decide_gate(late, 960, limits=Limits.of(max_flip_rate=0.1, min_eligible=0.01))).decision == "pass"
 
 
 @given(st.data())
@@ -411,7 +401,8 @@ def test_stored_gate_reads_back_unchanged(data: st.DataObject) -> None:
     places: tuple[Asked, ...] = (("absolute", "f"), ("pairwise", "f"), ("pairwise", "g"))
     sizes = data.draw(st.integers(5, 60).map(lambda n: [1] * n) | st.lists(st.integers(1, 3), min_size=5, max_size=25))
     measure = data.draw(st.sampled_from(MEASURES[:2]))
-    limits = Limits(data.draw(st.sampled_from([0.1, 0.3])), {"g": 0.5}, min_n=data.draw(st.sampled_from([1, 20])))
+    rate, least = data.draw(st.sampled_from([0.1, 0.3])), data.draw(st.sampled_from([1, 20]))
+    limits = Limits.of(max_flip_rate=rate, others={"g": 0.5}, min_n=least)
     kinds: st.SearchStrategy[Came] = st.sampled_from([False, False, False, True, None, "too long"])
     outcomes = {place: data.draw(st.lists(kinds, min_size=3, max_size=9)) for place in places}
     prompts, number = [], 0

@@ -32,12 +32,11 @@ from distract.report import markdown, unread
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import differences
 from distract.studies.attack import flips
-from distract.studies.attack.minimal.changed_words import describe_edits
-from distract.studies.attack.minimal.edits import find_edits
+from distract.studies.attack.minimal.edits import describe_edits, find_edits
 from distract.studies.check import audit
 from distract.studies.differences import mark_difference
 from distract.studies.explain.view import mark_edits
-from distract.studies.gate import junit
+from distract.studies.gate import ci_reports
 from distract.studies.make import pairs
 from distract.testing.invariants import changes, messages
 
@@ -146,7 +145,7 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     )
     yield (
         "for GitHub and JUnit",
-        lambda text: (markdown.format_code(text), markdown.escape_markup(text), junit._escape(text)),
+        lambda text: (markdown.format_code(text), markdown.escape_markup(text), ci_reports._escape(text)),
     )
     yield "answers of a pair", lambda text: list(pairs._find_faults(case(), Response("x", (TEXT,)), (text, TEXT)))
     yield "separator of a pair", lambda text: pairs._SEPARATOR.split(text)

@@ -15,10 +15,8 @@ from test_meta_measures import CONTROLS, KINDS, check, exchange, judge_rows
 from test_meta_panel import JUDGES, PROTOCOLS, accuracy, averages, check_correlation, check_gain, rank, rows
 
 from distract.core.records import Row
-from distract.studies.meta.comparisons import Agreement, JudgeRows
-from distract.studies.meta.difficulty import BINS, Difficulty
-from distract.studies.meta.measures import figures
-from distract.studies.meta.panel import compare_judges
+from distract.studies.meta.measures import Agreement, JudgeRows, figures
+from distract.studies.meta.panel import BINS, Difficulty, compare_judges
 
 
 @given(judge_rows())
@@ -186,7 +184,7 @@ def test_judges_are_compared_on_their_common_comparisons(
         bins[min(9, 10 * right // len(verdicts))] += 1
         never += right == 0
         always += right == len(verdicts)
-    assert got.difficulty == Difficulty(len(shared), tuple(bins), never, always)
+    assert got.difficulty == Difficulty(len(shared), bins, never, always)
     # The correlation between data sets uses all comparisons of each set.
     sets = [answers for answers in got.correlations if answers.between == "data sets"]
     if {data for said in counted for data, _ in said} == {"d1", "d2"}:

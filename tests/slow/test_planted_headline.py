@@ -24,8 +24,12 @@ from distract.core.store import Store
 from distract.data import datasets
 from distract.models.scripted import PLANTED, make_planted
 from distract.rewriting.writers import find_writer
-from distract.studies.attack.design import AuditConfig, audit_case
-from distract.studies.attack.labels import check_usability, count_robust
+from distract.stats.figure import count
+from distract.stats.measures import MEASURES
+from distract.studies.attack.ranks import check_usability
+from distract.studies.attack.selection import AuditConfig
+from distract.studies.attack.session import audit_case
+from distract.studies.measures.run import list_trials
 
 PAGE = Path(__file__).parents[2] / "docs" / "reading-results.md"
 HEADING = "| judge | usable | clean |"
@@ -96,8 +100,8 @@ def test_documented_headline_is_what_the_judge_gets(judge: str, folder: Path) ->
     assert list(list_cells(run)) == TABLE[judge]
 
 
-TRUTHS = ("same", "unsupported", "hollow", "injection")
-FAMILIES = sorted({attack.family for attack in registry.attacks().values() if attack.truth in TRUTHS})
+EFFECTS = ("same", "unearned", "hollow", "injection")
+FAMILIES = sorted({attack.family for attack in registry.attacks().values() if attack.effect in EFFECTS})
 
 WEAKNESSES: dict[str, set[str]] = {
     "fair": set(),
@@ -119,7 +123,7 @@ def read_matrix() -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("judge", WEAKNESSES)
 def test_planted_judge_is_found_out_by_its_families(run: Run, judge: str) -> None:
-    attacks = [part for truth in TRUTHS for part in ("--attack", f"all:{truth}")]
+    attacks = [part for effect in EFFECTS for part in ("--attack", f"all:{effect}")]
     options = ("--judge", f"planted:{judge}", *attacks, "--generator", "rules", "--control", "--limit", "60")
     assert run("attack", *options, "--protocol", "pairwise", "--measure", "flip", "--out", "r").code == 0
     strengths = json.loads(Path("r/summary.json").read_text(encoding="utf-8"))["strength"]
@@ -167,7 +171,8 @@ def judge_all(judge: str) -> Sequence[Row]:
 
 
 def measure(rows: Sequence[Row], rule: str | None, attack: str) -> float:
-    return fmean(value for _, value in count_robust(rows, rule, attack).values.values())
+    counts = count(MEASURES["robust_accuracy"], list_trials(rows, rule, attack))
+    return fmean(value for _, value in counts.values.values())
 
 
 def relabel(rows: Sequence[Row], swapped: set[str]) -> list[Row]:

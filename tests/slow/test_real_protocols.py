@@ -27,8 +27,9 @@ from distract.models.transformers.backend import Transformers
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import find_writer
 from distract.studies.attack import session
-from distract.studies.attack.design import AuditConfig, audit_case
 from distract.studies.attack.measures import figures
+from distract.studies.attack.selection import AuditConfig
+from distract.studies.attack.session import audit_case
 from distract.studies.make import maker, rewrites as rewrites_module
 
 TOKENS = 24

@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import product
 from math import comb
 from random import Random
 from statistics import fmean
@@ -18,11 +18,14 @@ from scipy.stats import beta
 
 from distract.core.records import Row
 from distract.stats import intervals
-from distract.stats.figure import Figure
+from distract.stats.figure import Figure, count
+from distract.stats.measures import MEASURES
+from distract.stats.trials import Aim
 from distract.studies.attack import style
-from distract.studies.attack.labels import Usability, check_usability
 from distract.studies.attack.measures import figures
-from distract.studies.attack.protocol_ranks import rank_protocols
+from distract.studies.attack.ranks import check_usability
+from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.measures.run import list_marks, list_trials
 
 DRAWS, LEAST = 40, 5
 OTHER = {"a": "b", "b": "a"}
@@ -62,18 +65,15 @@ class Run:
         prompts = {one.case: one.cluster for one in self.rows}
         return [prompts[case] for case in values]
 
-    def check_rate(
-        self, figure: Figure | None, values: Values, invalid: int, excluded: int, scale: bool = False
-    ) -> None:
-        """Compare all of a rate; ``scale``: 0 to 1 became -1 to 1."""
+    def check_rate(self, figure: Figure | None, values: Values) -> None:
         assert figure
-        assert (figure.n, figure.invalid, figure.excluded) == (len(values), invalid, excluded)
+        assert figure.n == len(values)
         if not values:
             assert figure.value is None
             return
         ends = intervals.rate_interval([*values.values()], self.prompts(values))
         shown = (sum(values.values()) / len(values), *ends)
-        assert (figure.value, figure.low, figure.high) == pytest.approx([2 * v - 1 for v in shown] if scale else shown)
+        assert (figure.value, figure.low, figure.high) == pytest.approx(shown)
 
     def check_difference(self, figure: Figure | None, first: Values, second: Values) -> None:
         """Compare a paired difference on the cases of both."""
@@ -101,41 +101,45 @@ def make_run(seed: int, designs: tuple[str, ...]) -> Run:
 
 @few
 @given(seeds)
-def test_accuracies_before_and_under_attack(seed: int) -> None:
+def test_trial_joins_the_rows_of_a_pair(seed: int) -> None:
     run = make_run(seed, ("flip",))
-    for protocol, rule in RULED:
-        clean, invalid, left_out = dict[str, float](), 0, 0
+    aims: tuple[Aim, ...] = ("loser", "winner", "worse")
+    for (protocol, rule), attack, aim in product(RULED, ATTACKS, aims):
+        own = [one for one in run.rows if one.protocol == protocol]
+        trials = {trial.unit[0]: trial for trial in list_trials(own, rule, attack, aim)}
+        assert trials.keys() == run.baselines(protocol).keys()
         for case, one in run.baselines(protocol).items():
-            if one.excluded or one.label in (None, "tie"):
-                left_out += 1
-            else:
-                verdict = decide(one, rule)
-                invalid += verdict is None
-                clean[case] = 0.5 if verdict == "tie" else 1.0 if verdict == one.label else 0.0
-        if not clean:
-            assert run.get("clean_accuracy", protocol, rule, "none") is None
-            continue
-        run.check_rate(run.get("clean_accuracy", protocol, rule, "none"), clean, invalid, left_out)
-        for attack in ATTACKS:
-            robust, failed, gone, attacked = dict[str, float](), invalid, left_out, 0
-            for case, before in clean.items():
-                baseline = run.baselines(protocol)[case]
-                winner = decide(baseline, rule)
-                after = pick(run.rows, protocol, "flip", attack, OTHER.get(winner or "")).get(case)
-                if winner in (None, "tie"):
-                    robust[case] = before
-                elif after is None or after.excluded:
-                    gone += 1
-                else:
-                    attacked += 1
-                    failed += before == 1 and decide(after, rule) is None
-                    robust[case] = 1.0 if winner == baseline.label == decide(after, rule) else 0.0
-            if gone > left_out and not attacked:
-                robust.clear()
-            cost = {case: clean[case] - value for case, value in robust.items()}
-            run.check_rate(run.get("robust_accuracy", protocol, rule, attack), robust, failed, gone)
-            run.check_rate(run.get("skill_under_attack", protocol, rule, attack), robust, failed, gone, scale=True)
-            run.check_rate(run.get("attack_cost", protocol, rule, attack), cost, failed, gone)
+            winner, worse = decide(one, rule), OTHER.get(one.label or "", "b")
+            target = worse if aim == "worse" or winner not in OTHER else winner if aim == "winner" else OTHER[winner]
+            after = pick(run.rows, protocol, "flip", attack, target).get(case)
+            sides = (winner, decide(after, rule) if after else None, one.label)
+            turned = tuple(OTHER.get(side or "", side) for side in sides) if target == "a" else sides
+            trial = trials[case]
+            assert (trial.before, trial.after, trial.label) == turned
+            assert (trial.excluded, trial.missing) == (one.excluded, after.excluded if after else "not judged yet")
+            assert (trial.cluster, trial.rows) == (one.cluster, (one, after))
+
+
+def name_side(one: Row, at: int) -> str | None:
+    """Name the side of the pass mark, 2 points, on which a response of a row is: b passes."""
+    return None if measure_lead(one) is None else "b" if (one.judgments[0].scores or ())[at] >= 2 else "a"
+
+
+@few
+@given(seeds, st.sampled_from([("fixed",), ("flip",)]))
+def test_response_is_held_against_the_mark_once(seed: int, designs: tuple[str, ...]) -> None:
+    rows = draw_rows(Random(seed), 8, designs)
+    briefs = CompactRows(rows, RULES, {"scored": 2.0})
+    fixed, flips = (briefs.of("scored", design) for design in ("fixed", "flip"))
+    starts = pick(rows, "scored", "flip", "none")
+    for attack in ATTACKS:
+        sides = {(case, "x"): (one, 0, one, 1) for case, one in pick(rows, "scored", "fixed", attack, "b").items()}
+        for at, author in enumerate("xy"):
+            ends = pick(rows, "scored", "flip", attack, "ab"[at])
+            sides |= {(case, author): (starts[case], at, end, at) for case, end in ends.items()}
+        expected = [(unit, name_side(*side[:2]), name_side(*side[2:])) for unit, side in sides.items()]
+        trials = [(trial.unit[:2], trial.before, trial.after) for trial in list_marks(fixed * 2, flips * 2, attack)]
+        assert sorted(one for one in trials if None not in one) == sorted(one for one in expected if None not in one)
 
 
 @few
@@ -171,27 +175,10 @@ def find_bounds(values: Values, prompts: list[str]) -> tuple[float, float]:
     return (beta.ppf(0.05, k, n - k + 1) if k > 0 else 0.0), (beta.ppf(0.95, k + 1, n - k) if k < n - 1e-9 else 1.0)
 
 
-def count_flips(run: Run, protocol: str, rule: str | None, attack: str, winner: bool, margin: float = 0.0) -> Values:
-    """Whether the verdict of each pair flips, for pairs with a loser and a valid verdict after the rewrite."""
-    flips = dict[str, float]()
-    for case, one in run.baselines(protocol).items():
-        before = decide(one, rule, margin)
-        if before in ("a", "b"):
-            after = pick(run.rows, protocol, "flip", attack, before if winner else OTHER[before]).get(case)
-            verdict = after and decide(after, rule, margin)
-            if verdict:
-                flips[case] = float(verdict == OTHER[before])
-    return flips
-
-
-def misses_rewrites(run: Run, protocol: str, rule: str | None, attack: str) -> bool:
-    """Whether some pair was not judged, or some loser has no accepted rewrite."""
-    for case, one in run.baselines(protocol).items():
-        before = decide(one, rule)
-        after = pick(run.rows, protocol, "flip", attack, OTHER.get(before or "")).get(case)
-        if one.excluded or (before in OTHER and (after is None or after.excluded)):
-            return True
-    return False
+def count_values(run: Run, name: str, protocol: str, rule: str | None, attack: str, margin: float = 0.0) -> Values:
+    own = [one for one in run.rows if one.protocol == protocol]
+    trials = list_trials(own, rule, attack, MEASURES[name].aim or "loser", margin)
+    return {str(unit[0]): value for unit, (_, value) in count(MEASURES[name], trials).values.items()}
 
 
 @few
@@ -214,28 +201,26 @@ def test_flips_net_of_all_and_beyond_a_margin(seed: int) -> None:
         assert (shown.n if shown else 0) == len(moves)
         assert (shown.value if shown else None) == pytest.approx(margin)
         for attack in ATTACKS:
-            flips = count_flips(run, protocol, rule, attack, winner=False)
-            counters = count_flips(run, protocol, rule, attack, winner=True)
+            counters = count_values(run, "counter_flip_rate", protocol, rule, attack)
             net = run.get("net_flip_rate", protocol, rule, attack)
             assert (net is None) == (not counters)
             if net:
-                run.check_difference(net, flips, counters)
-            tied = {case: 0.0 for case, one in run.baselines(protocol).items() if decide(one, rule) == "tie"}
-            paper = run.get("flip_rate_of_all", protocol, rule, attack)
-            assert paper
-            if not flips and misses_rewrites(run, protocol, rule, attack):
-                tied = {}  # ties alone say nothing about an attack
-            run.check_rate(paper, {**flips, **tied}, paper.invalid, paper.excluded)
-            # A pair before any rewrite is counted once: as a value, as invalid, or as excluded.
-            assert paper.n + paper.invalid + paper.excluded == len(run.baselines(protocol))
+                run.check_difference(net, count_values(run, "flip_rate", protocol, rule, attack), counters)
+            for name in ("flip_rate", "flip_rate_of_all", "softened_rate", "robustness_rate"):
+                run.check_rate(run.get(name, protocol, rule, attack), count_values(run, name, protocol, rule, attack))
+            clean = count_values(run, "clean_accuracy", protocol, rule, "none")
+            for name, place in (("clean_accuracy", "none"), ("robust_accuracy", attack), ("attack_cost", attack)):
+                own = run.get(name, protocol, rule, place)
+                assert (own is None) == (not clean)  # none without labels
+                if own:
+                    run.check_rate(own, count_values(run, name, protocol, rule, place))
             beyond = run.get("flip_rate_beyond_margin", protocol, rule, attack)
             assert (beyond is None) == (margin is None or rule == "rating")
             if beyond and margin:
-                values = count_flips(run, protocol, rule, attack, winner=False, margin=margin)
-                run.check_rate(beyond, values, beyond.invalid, beyond.excluded)
+                name = "flip_rate_beyond_margin"
+                run.check_rate(beyond, count_values(run, name, protocol, rule, attack, margin))
 
 
-seeds = st.integers(0, 2**32)
 PLACES = [(protocol, rule, attack) for protocol, rule in RULED for attack in ATTACKS]
 UNRULED = [(protocol, "score" if rules else None, attack) for protocol, rules in RULES.items() for attack in ATTACKS]
 
@@ -333,73 +318,3 @@ def test_wins_on_equal_quality_and_distinct_ratings(seed: int) -> None:
     shown = run.get("distinct_ratings", "scored", "rating", "none")
     assert (shown.value if shown else 0) == len(ratings)
     assert run.get("distinct_ratings", "base", "rating", "none") is None
-
-
-def list_robust(run: Run, protocol: str, rule: str | None) -> dict[tuple[str, str], float]:
-    """Right before and after, by attack and case."""
-    values = dict[tuple[str, str], float]()
-    for attack, (case, one) in product(("f", "g"), run.baselines(protocol).items()):
-        verdict = decide(one, rule)
-        if one.excluded or one.label not in ("a", "b"):
-            continue
-        if verdict is None or verdict == "tie":
-            values[attack, case] = 0.5 if verdict else 0.0
-            continue
-        after = pick(run.rows, protocol, "flip", attack, OTHER[verdict]).get(case)
-        if after and not after.excluded:
-            values[attack, case] = float(verdict == one.label == decide(after, rule))
-    return values
-
-
-def adjust(p: dict[tuple[str, str], float]) -> dict[tuple[str, str], float]:
-    """Holm: the k-th smallest of m times m - k + 1, never below the one before."""
-    adjusted, least = dict[tuple[str, str], float](), 0.0
-    for at, (pair, value) in enumerate(sorted(p.items(), key=lambda item: item[1])):
-        least = max(least, min(1.0, (len(p) - at) * value))
-        adjusted[pair] = least
-    return adjusted
-
-
-@few
-@given(seeds, st.lists(st.sampled_from(["yes", "yes", "no", "not shown"]), min_size=3, max_size=3))
-@example(0, ["yes", "yes", "yes"])
-def test_ranks_and_front(seed: int, usable: list[str]) -> None:
-    run = Run(draw_rows(Random(seed), 30, ("flip",)), [])
-    clusters = {one.case: one.cluster for one in run.rows}
-    states = dict(zip(RULES, usable, strict=True))
-    standings = rank_protocols(
-        run.rows,
-        RULES,
-        ATTACKS,
-        {"placebo"},
-        [Usability(name, None, state, "") for name, state in states.items()],  # type: ignore[arg-type]
-    )
-    values = {name: list_robust(run, name, "score" if rules else None) for name, rules in RULES.items()}
-    shared = set.intersection(*(set(own) for own in values.values()))
-    means = {name: fmean(own[unit] for unit in shared) for name, own in values.items()}
-    costs = {one.protocol: one.tokens[0][0] for one in run.rows if one.tokens}
-    p_values, better = dict[tuple[str, str], float](), dict[tuple[str, str], str]()
-    for first, second in combinations(RULES, 2):
-        units = [unit for unit in values[first] if unit in values[second]]
-        p_values[first, second] = 1.0
-        if units:
-            # A prompt has a unit for each attack.
-            one, other = ([values[name][unit] for unit in units] for name in (first, second))
-            p_values[first, second] = intervals.paired_p(one, other, [clusters[case] for _, case in units])
-            better[first, second] = first if sum(one) > sum(other) else second
-    adjusted = adjust(p_values)
-    beats = {(better[pair], ({*pair} - {better[pair]}).pop()) for pair, p in adjusted.items() if p <= 0.05}
-    order = sorted(RULES, key=lambda name: (states[name] != "yes", 1 - means[name], costs[name], name))
-    assert [standing.protocol for standing in standings] == order
-    for place, standing in enumerate(standings, 1):
-        name = standing.protocol
-        assert (standing.measure, standing.cost, standing.n) == ("robust_accuracy", costs[name], len(shared))
-        assert standing.value == pytest.approx(means[name])
-        assert standing.rank == (place if states[name] == "yes" else None)
-        beaten = any((other, name) in beats and costs[other] <= costs[name] for other in RULES)
-        assert standing.pareto == (states[name] == "yes" and bool(beats) and not beaten)
-        if name != "base":
-            word = (
-                "better" if (name, "base") in beats else "worse" if ("base", name) in beats else "not distinguishable"
-            )
-            assert (standing.against_base, standing.p_adjusted) == (word, near(adjusted["base", name]))

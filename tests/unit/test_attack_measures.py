@@ -8,23 +8,22 @@ from random import Random
 import pytest
 from builders import finish, near, row, scored, set_up, verdict
 from command_result import print_parts
-from headline_rows import RULES, decide, draw_rows, measure_lead, pick
+from headline_rows import RULES, draw_rows, measure_lead, pick
 from hypothesis import given, settings, strategies as st
-from loops import each
-from test_attack_headline import OTHER, Run
+from test_attack_headline import Run, count_values
 
 from distract.core.records import Judgment, Outcome, Response, Rewrite, Row
 from distract.models.scripted import make_planted
 from distract.stats import intervals
-from distract.stats.figure import Figure, flatten, headline
+from distract.stats.figure import Figure, count, flatten, is_excess
 from distract.stats.intervals import holm
+from distract.stats.measures import MEASURES, headline
 from distract.studies.attack import session
-from distract.studies.attack.briefs import CompactRows
-from distract.studies.attack.excess import is_excess
-from distract.studies.attack.margins import trace_margins
 from distract.studies.attack.measures import figures
-from distract.studies.attack.outcomes import CRITERIA, OutcomeCounts, count_flips, pair_conditions
+from distract.studies.attack.style import trace_margins
 from distract.studies.attack.view import run_report
+from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.measures.run import list_trials
 
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
 
@@ -39,23 +38,11 @@ def find(figures: list[Figure], measure: str, **place: str | None) -> Figure:
     return matching[0]
 
 
-def test_flips_are_counted_over_eligible_pairs_only() -> None:
-    rows = [
-        row("flipped", [A, A]), row("flipped", [B, B], attack="f", target="b"),
-        row("held", [B, B]), row("held", [B, B], attack="f", target="a"),
-        row("softened", [A, A]), row("softened", [A, B], attack="f", target="b"),
-        row("tied before", [A, B]),
-        row("invalid before", [A, verdict(None)]),
-        row("invalid after", [A, A]), row("invalid after", [verdict(None), A], attack="f", target="b"),
-        row("rejected", [A, A]), row("rejected", [], attack="f", target="b", excluded="rewrite rejected"),
-        row("alone", [], excluded="no two responses by different authors"),
-    ]  # fmt: skip
-    results = figures(rows, [], {"pairwise": ()}, ["f"])
-    flip = find(results, "flip_rate")
-    assert (flip.k, flip.n, flip.invalid, flip.excluded, flip.value) == (1, 3, 2, 3, near(1 / 3))
-    assert find(results, "softened_rate").k == 1
-    assert find(results, "order_inconsistency", attack="none").k == 1
-    assert find(results, "order_inconsistency", attack="none").n == 6
+def test_readability_is_counted_before_and_after() -> None:
+    rows = [row("same", [A, A]), row("other order", [A, B]), row("unread", [A, verdict(None)])]
+    results = figures([*rows, row("same", [verdict(None), A], attack="f", target="b")], [], {"pairwise": ()}, ["f"])
+    order = find(results, "order_inconsistency", attack="none")
+    assert (order.k, order.n, order.invalid) == (1, 2, 1)
     assert find(results, "invalid_rate", attack="f").k == 1
 
 
@@ -64,35 +51,6 @@ def test_none_control_is_not_used_as_the_baseline() -> None:
     rows.append(row("c", [A, A], design="fixed", attack="none", target="b"))
     order = find(figures(rows, [], {"pairwise": ()}, ["none"]), "order_inconsistency", attack="none")
     assert (order.k, order.n) == (1, 1)
-
-
-def test_each_rule_has_its_own_loser() -> None:
-    before = scored((5.2, 5.1), (5, 6))  # by score b lost, by rating a lost
-    rows = [
-        row("c", [before], protocol="absolute"),
-        row("c", [scored((5.2, 5.6), (5, 6))], protocol="absolute", attack="f", target="b"),
-        row("c", [scored((5.4, 5.1), (6, 6))], protocol="absolute", attack="f", target="a"),
-    ]
-    results = figures(rows, [], {"absolute": ("score", "rating")}, ["f"])
-    assert find(results, "flip_rate", rule="score").k == 1
-    assert find(results, "flip_rate", rule="rating").k == 0
-    assert find(results, "softened_rate", rule="rating").k == 1
-    assert not [f for f in results if f.measure == "order_inconsistency"]
-
-
-def test_equal_quality_rates_share_a_denominator() -> None:
-    judgments = {"1": [TIE, TIE], "2": [A, A], "3": [B, B], "4": [A, B], "5": [verdict(None), A]}
-    rows = [row(name, j, design="fixed", attack="f", target="b") for name, j in judgments.items()]
-    results = figures(rows, [], {"pairwise": ()}, ["f", "g"])
-    rates = {m: find(results, m, attack="f") for m in ("tie_rate", "original_win_rate", "distractor_win_rate")}
-    assert {m: (f.k, f.n, f.invalid) for m, f in rates.items()} == {
-        "tie_rate": (2, 4, 1),
-        "original_win_rate": (1, 4, 1),
-        "distractor_win_rate": (1, 4, 1),
-    }
-    empty = find(results, "tie_rate", attack="g")
-    assert (empty.value, empty.low, empty.k, empty.n) == (None, None, 0, 0)
-    assert not [f for f in results if f.measure == "flip_rate"]
 
 
 def test_protocols_are_compared_on_cases_eligible_under_both() -> None:
@@ -112,6 +70,7 @@ def test_protocols_are_compared_on_cases_eligible_under_both() -> None:
     assert (difference.value, difference.p_value) == (near(-2 / 5), near(0.5))
     assert difference.low is not None
     assert difference.low < -0.4
+    assert {f.protocol for f in results if f.measure == "order_inconsistency"} == {"pairwise"}
 
 
 def test_differences_are_adjusted_for_their_number() -> None:
@@ -129,42 +88,6 @@ def test_differences_are_adjusted_for_their_number() -> None:
     assert [f.p_adjusted for f in differences] == holm(p_values)
     assert any(f.p_value < 0.05 < f.p_adjusted for f in differences if f.p_value and f.p_adjusted)
     assert {f.p_adjusted for f in results if f.against is None} == {None}
-
-
-def test_two_conditions_are_paired_by_unit() -> None:
-    first = OutcomeCounts({("x",): ("p1", "b", "a"), ("y",): ("p2", "a", "a"), ("z",): ("p2", "tie", "a")})
-    second = OutcomeCounts({("z",): ("p2", "b", "a"), ("w",): ("p3", "b", "a"), ("y",): ("p2", "a", "b")})
-    both = pair_conditions("flip_rate", first, second)
-    assert (both.first, both.second, both.clusters) == ((0.0, 0.0), (1.0, 1.0), ("p2", "p2"))
-    assert both.alone == (1, 1)
-    back = pair_conditions("flip_rate", second, first)
-    assert (sorted(back.first), sorted(back.second), back.alone) == ([1.0, 1.0], [0.0, 0.0], (1, 1))
-
-
-def test_rows_of_one_prompt_widen_the_interval() -> None:
-    verdicts = [B, B, B, B, A, A, A, A, A, A, A, A]
-
-    def rate(cluster: bool) -> Figure:
-        rows = []
-        for i, j in enumerate(verdicts):
-            name = f"p{i // 4}" if cluster else f"p{i}"
-            rows += [row(f"c{i}", [A, A], cluster=name), row(f"c{i}", [j, j], attack="f", target="b", cluster=name)]
-        return find(figures(rows, [], {"pairwise": ()}, ["f"]), "flip_rate")
-
-    together, apart = rate(True), rate(False)
-    assert (together.k, together.n) == (apart.k, apart.n) == (4, 12)
-    assert together.effective_n is not None
-    assert together.effective_n < 4
-    assert (together.low or 0) < (apart.low or 0) < (apart.high or 0) < (together.high or 0)
-
-
-def test_rejected_rewrites_are_counted_by_attack() -> None:
-    rewrites = [
-        Rewrite("c", Response("x", ("t",), "f"), ("t0",), "rules", reasons)
-        for reasons in ((), ("number lost: 3",), ("unchanged",), ())
-    ]
-    rate = find(figures([row("c", [A, A])], rewrites, {"pairwise": ()}, ["f"]), "rejection_rate")
-    assert (rate.k, rate.n, rate.protocol) == (2, 4, None)
 
 
 def test_choice_mass_is_a_mean_over_valid_judgments() -> None:
@@ -207,21 +130,20 @@ def test_distractor_effect_is_a_paired_difference() -> None:
     assert (difference.protocol, difference.against) == ("pairwise", "pairwise")
     assert (difference.attack, difference.against_attack, difference.severity) == ("f", "none", 1)
     assert (difference.n, difference.excluded, difference.value) == (6, 1, near(-4 / 6))
+    assert not is_excess(difference)  # the same protocol, but no other attack
     assert difference.p_value == pytest.approx(0.125)
 
 
 def test_accuracies_of_two_protocols_are_compared_by_severity() -> None:
     rows: list[Row] = []
     for i in range(5):
-        place = {"design": "severity", "target": "b", "severity": 2}
-        rows.append(row(f"c{i}", [A, A] if i else [B, B], **place))  # type: ignore[arg-type]
         judgment = scored((5.0, 4.5), (5, 5)) if i < 3 else scored((4.0, 4.5), (4, 5))
-        rows.append(row(f"c{i}", [judgment], protocol="absolute", **place))  # type: ignore[arg-type]
+        for protocol, judgments in (("pairwise", [A, A] if i else [B, B]), ("absolute", [judgment])):
+            rows.append(row(f"c{i}", judgments, protocol=protocol, design="severity", target="b", severity=2))
     results = figures(rows, [], {"pairwise": (), "absolute": ("score", "rating")}, [])
-    difference = next(f for f in results if f.against is not None)
+    (difference,) = (f for f in results if f.against is not None)
     assert (difference.measure, difference.severity) == ("severity_accuracy", 2)
     assert (difference.rule, difference.n, difference.value) == ("score", 5, near(3 / 5 - 4 / 5))
-    assert find(results, "severity_accuracy", rule="rating").k == 0
 
 
 def test_worsened_responses_are_counted_by_severity() -> None:
@@ -238,27 +160,6 @@ def test_worsened_responses_are_counted_by_severity() -> None:
     results = figures([row("c", [A, A])], rewrites, {"pairwise": ()}, ["f"])
     counts = {(f.attack, f.severity): (f.k, f.n) for f in results if f.measure == "rejection_rate"}
     assert counts == {("none", 1): (1, 2), ("none", 2): (0, 1), ("f", None): (1, 2)}
-
-
-outcomes = st.sampled_from(["a", "b", "tie", None])
-
-
-@given(st.lists(st.tuples(st.tuples(outcomes, outcomes), st.tuples(outcomes, outcomes)), max_size=30))
-def test_every_pair_is_counted_exactly_once(
-    cases: list[tuple[tuple[Outcome | None, Outcome | None], tuple[Outcome | None, Outcome | None]]],
-) -> None:
-    rows = []
-    for i, (before, after) in enumerate(cases):
-        rows.append(row(f"c{i}", [verdict(o) for o in before]))
-        for target in ("a", "b"):
-            rows.append(row(f"c{i}", [verdict(o) for o in after], attack="f", target=target))
-    results = figures(rows, [], {"pairwise": ()}, ["f"])
-    if cases:
-        flip = find(results, "flip_rate")
-        assert flip.n + flip.invalid + flip.excluded == len(cases)
-        assert (flip.k or 0) + (find(results, "softened_rate").k or 0) <= flip.n
-        if flip.value is not None and flip.low is not None and flip.high is not None:
-            assert 0.0 <= flip.low <= flip.value <= flip.high <= 1.0
 
 
 def test_figures_do_not_depend_on_row_order() -> None:
@@ -300,13 +201,11 @@ def pairs(draw: st.DrawFn) -> list[Row]:
 @given(pairs())
 def test_curve_agrees_with_the_count_at_each_margin(rows: list[Row]) -> None:
     rules: Mapping[str, Sequence[str]] = {"pairwise": ()}
-    flips = CRITERIA["flip_rate"]
     points = [point for curve in trace_margins(CompactRows(rows, rules), rules, ["f"]) for point in curve.points]
     assert len(points) in (0, 10)
     for margin, k, n in points:
-        counts = count_flips(rows, None, "f", margin)
-        assert n == len(counts.outcomes)
-        assert k == sum(flips(after, before) for _, after, before in counts.outcomes.values())
+        values = count(MEASURES["flip_rate"], list_trials(rows, None, "f", margin=margin)).values.values()
+        assert (k, n) == (sum(value for _, value in values), len(values))
 
 
 def test_curve_of_scores_is_in_points() -> None:
@@ -318,26 +217,10 @@ def test_curve_of_scores_is_in_points() -> None:
     (curve,) = trace_margins(CompactRows(rows, rules), rules, ["f"])
     assert (curve.protocol, curve.rule, curve.attack) == ("pointwise", "score", "f")
     assert (curve.points[0], curve.points[4:7]) == ((0.0, 1, 1), ((0.4, 1, 1), (0.5, 0, 1), (0.6, 0, 1)))
-    assert trace_margins(CompactRows((), rules), rules, ["f"]) == []
 
 
 CONTROL_OF = {"f": "placebo", "g": "placebo"}
-TRUTHS = {"f": "same", "g": "injection", "placebo": "control"}
-
-
-def count_failures(rows: list[Row], protocol: str, rule: str | None, attack: str, truth: str) -> dict[str, float]:
-    """By case, 1 if the attacked response wins, where the pair counts and has a verdict."""
-    failures = dict[str, float]()
-    for case, one in pick(rows, protocol, "flip", "none").items():
-        winner = decide(one, rule)
-        if winner is None or (winner == "tie" and truth == "same"):
-            continue
-        target = OTHER.get(winner) or OTHER.get(one.label or "", "b")
-        after = pick(rows, protocol, "flip", attack, target).get(case)
-        verdict = decide(after, rule) if after else None
-        if verdict is not None:
-            failures[case] = float(verdict == target)
-    return failures
+EFFECTS = {"f": "same", "g": "injection", "placebo": "control"}
 
 
 def list_leads(rows: list[Row], protocol: str, attack: str) -> dict[tuple[str, str], float]:
@@ -359,7 +242,7 @@ def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tupl
     run = Run(rows, [])
     shown = {
         (f.measure, f.protocol, f.attack): f
-        for f in figures(rows, [], RULES, (*CONTROL_OF, "placebo"), (), (), TRUTHS, {}, CONTROL_OF)  # type: ignore[arg-type]
+        for f in figures(rows, [], RULES, (*CONTROL_OF, "placebo"), (), (), EFFECTS, {}, CONTROL_OF)  # type: ignore[arg-type]
         if is_excess(f)
     }
     seen = 0
@@ -368,7 +251,7 @@ def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tupl
         for attack in CONTROL_OF:
             measure = "flip_rate" if attack == "f" else "gain_rate"
             if "flip" in designs:
-                parts = [count_failures(rows, protocol, rule, one, TRUTHS[attack]) for one in (attack, "placebo")]
+                parts = (count_values(run, measure, protocol, rule, one) for one in (attack, "placebo"))
                 run.check_difference(shown[measure, protocol, attack], *parts)
                 seen += 1
         leads, others = (list_leads(rows, protocol, one) for one in ("f", "placebo"))
@@ -385,17 +268,6 @@ def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tupl
     assert {flatten(f)["measure"] for f in shown.values()} <= {
         *("flip_rate_difference", "gain_rate_difference", "shift_difference")
     }
-
-
-@each(
-    "attack, base, is_expected",
-    ("placebo", "pairwise", True),
-    ("none", "pairwise", False),
-    ("f", "absolute", False),
-    (None, None, False),
-)
-def test_only_another_attack_is_an_excess(attack: str | None, base: str | None, is_expected: bool) -> None:
-    assert is_excess(Figure("flip_rate", "pairwise", None, "f", against=base, against_attack=attack)) == is_expected
 
 
 @pytest.mark.parametrize(("judge", "who"), [("bold", "assertiveness is"), ("fair", "no attack is")])

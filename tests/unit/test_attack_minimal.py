@@ -38,21 +38,33 @@ from distract.core.registry import get_attack, get_protocol
 from distract.core.runs import LoadedRun, load
 from distract.core.usage import Tally
 from distract.data import datasets
-from distract.data.good_responses import pairs
 from distract.judging.judge import Judge
 from distract.judging.orders import DEFAULT, Manner
 from distract.judging.verdicts import outcome
 from distract.models.scripted import BOOSTERS, ScriptedBackend, make_planted
 from distract.rewriting.writers import WRITERS
-from distract.stats.figure import headline
+from distract.stats.measures import headline
 from distract.studies.attack import session
-from distract.studies.attack.design import AuditConfig, audit_case
-from distract.studies.attack.minimal.alignment import match_words, settle_edges
-from distract.studies.attack.minimal.changed_words import FlipWord, count_words, describe_edits
-from distract.studies.attack.minimal.clearest import clearest_flips, search_flip
-from distract.studies.attack.minimal.edits import find_edits, group_edits
-from distract.studies.attack.minimal.search import SearchResult, Subset, search
-from distract.studies.attack.minimal.smallest import find_smallest
+from distract.studies.attack.minimal.edits import (
+    FlipWord,
+    count_words,
+    describe_edits,
+    find_edits,
+    group_edits,
+    match_words,
+    settle_edges,
+)
+from distract.studies.attack.minimal.smallest import (
+    Pair,
+    SearchResult,
+    Subset,
+    clearest_flips,
+    find_smallest,
+    search,
+    search_flip,
+)
+from distract.studies.attack.selection import AuditConfig
+from distract.studies.attack.session import audit_case
 
 RULES = ("attack", "--judge", "planted:bold", "--generator", "rules", "--measure", "flip_rate")
 ONE = (*RULES, "--protocol", "pairwise", "--attack", "assertiveness", "--limit", "4")
@@ -129,29 +141,6 @@ def test_document_lists_the_smallest_flips_and_their_words(finished_run: LoadedR
     assert {(word["word"], word["change"]): word["flips"] for word in document["words"]} == words
 
 
-def test_each_smallest_flip_flips_and_no_smaller_one_does(finished_run: LoadedRun) -> None:
-    from distract.core.plugin import Comparison
-    from distract.core.records import Response
-    from distract.data import datasets
-    from distract.judging.judge import Judge
-    from distract.judging.verdicts import outcome
-
-    cases = {case.id: case for case in datasets.load("tweakset").cases}
-    with Judge("bold", make_planted("bold"), store=finished_run.path.parent / "again") as judge:
-        for one in finished_run.minimal or ():
-            case = cases[one.case.id]
-            assert one.case.prompt == case.prompt
-            (other,) = (r for r in case.originals if r.author == one.other)
-
-            def wins(turns: tuple[str, ...], one: Any = one, case: Any = case, other: Any = other) -> bool:
-                response = Response(one.rewritten, turns, one.attack, one.severity)
-                return outcome(judge.judgments(Comparison(case, response, other)), None) == "a"
-
-            assert wins(one.turns)
-            for edit in one.edits:
-                assert not wins(apply_edits(one.original, [omitted for omitted in one.edits if omitted != edit]))
-
-
 def test_rerun_writes_the_same_bytes(finished_run: LoadedRun, tmp_path: Path) -> None:
     again, tally = run_attack(Failing(), tmp_path / "r", finished_run.path.parent / "s")
     fresh, _ = run_attack(Failing(), tmp_path / "t", tmp_path / "s")
@@ -222,10 +211,8 @@ def test_invalid_record_is_named_by_its_line(
 
 def test_run_without_minimal_stays_the_same(tmp_path: Path, finished_run: LoadedRun) -> None:
     plain, _ = run_attack(Failing(), tmp_path / "r", tmp_path / "s", minimal=0)
-    assert plain.minimal is None
-    assert "minimal" not in plain.parameters
-    assert "minimal" not in json.loads(plain.summary or "")
-    assert not (plain.path / "minimal.jsonl").exists()
+    assert (plain.minimal, (plain.path / "minimal.jsonl").exists()) == (None, False)
+    assert "minimal" not in {**plain.parameters, **json.loads(plain.summary or "")}
     assert {**plain.parameters, "minimal": 2} == finished_run.parameters
     for name in ("rows.jsonl", "rewrites.jsonl"):
         assert (plain.path / name).read_bytes() == (finished_run.path / name).read_bytes()
@@ -256,13 +243,6 @@ def test_without_flips_there_is_nothing_to_explain(run: Run) -> None:
     assert (fair.code, "found no flip to explain" in fair.words) == (0, True)
     assert json.loads(Path("r/summary.json").read_text())["minimal"] == {"flips": [], "words": []}
     assert run(*ONE, "--minimal", "-1").code == 2
-
-
-def test_protocols_take_turns_and_scores_follow_their_rule(run: Run) -> None:
-    both = ("--protocol", "absolute", "--protocol", "pairwise", "--attack", "prolixity", "--limit", "3")
-    result = run("attack", "--judge", "planted:longer", *RULES[3:], *both, "--minimal", "2", "--json")
-    flips = result.document["minimal"]["flips"]
-    assert sorted((flip["protocol"], flip["rule"]) for flip in flips) == [("absolute", "score"), ("pairwise", None)]
 
 
 def test_data_location_is_recorded_verbatim_and_decides_nothing(run: Run, tmp_path: Path) -> None:
@@ -314,17 +294,36 @@ def test_changes_are_described(original: str, rewrite: str, expected: tuple[str,
     assert sorted(describe_edits(find_edits([original], [rewrite]))) == sorted(expected)
 
 
-def test_part_of_a_phrase_is_quoted_verbatim() -> None:
+def test_part_of_a_phrase_is_quoted_and_a_long_one_cut() -> None:
     edits = find_edits(["It might be so."], ["It is so."])
     assert describe_edits(edits[:1]) == ('− "might"',)
     assert describe_edits([edits[0], edits[2]]) == ('− "might"', '+ "is"')
-
-
-def test_long_phrases_are_cut() -> None:
     (phrase,) = describe_edits([Edit(0, 0, 0, "word " * 40, "")])
-    assert len(phrase) == 84
-    assert phrase.endswith('word…"')
+    assert (len(phrase), phrase[-6:]) == (84, 'word…"')
     assert describe_edits([Edit(0, 0, 3, "abcdef", "abc")], width=5) == ('"abc" → "abcd…"',)
+
+
+@each(
+    "flips, words",
+    (
+        [
+            ("It might be so.", 'It IS "definitely" so, definitely.'),
+            ("It might, so.", "It is so."),
+            ("good", "**good**"),
+        ],
+        [("is", "added", 2), ("**", "added", 1), (",", "added", 1), ("definitely", "added", 1)],
+    ),
+    ([], []),
+    ([("It might be so.", "It must be so.")], [("must", "added", 1)]),  # a replacement counts only the new words
+    ([("It might be so.", "It be so.")], [("might", "removed", 1)]),
+)
+def test_words_are_counted_once_per_flip(flips: list[tuple[str, str]], words: list[tuple[Any, ...]]) -> None:
+    assert count_words([small(*flip) for flip in flips]) == tuple(FlipWord(*word) for word in words)
+
+
+def test_word_on_both_sides_of_a_change_is_not_counted() -> None:
+    flip = replace(small("a b", "c d"), edits=(Edit(0, 0, 3, "is: so.", "so, it"),))
+    assert count_words([flip]) == (FlipWord("is", "added", 1),)
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
@@ -333,52 +332,7 @@ def test_any_description_is_one_line(original: str, rewrite: str) -> None:
         assert phrase == line(phrase)
 
 
-def test_words_are_counted_once_per_flip() -> None:
-    flips = [
-        small("It might be so.", 'It IS "definitely" so, definitely.'),
-        small("It might, so.", "It is so."),
-        small("good", "**good**"),
-    ]
-    assert count_words(flips) == (
-        FlipWord("is", "added", 2),
-        FlipWord("**", "added", 1),
-        FlipWord(",", "added", 1),
-        FlipWord("definitely", "added", 1),
-    )
-    assert count_words([]) == ()
-
-
-def test_replacement_counts_only_the_new_words() -> None:
-    assert count_words([small("It might be so.", "It must be so.")]) == (FlipWord("must", "added", 1),)
-    assert count_words([small("It might be so.", "It be so.")]) == (FlipWord("might", "removed", 1),)
-
-
-def test_word_on_both_sides_of_a_change_is_not_counted() -> None:
-    flip = replace(small("a b", "c d"), edits=(Edit(0, 0, 3, "is: so.", "so, it"),))
-    assert count_words([flip]) == (FlipWord("is", "added", 1),)
-
-
-ALPHABET = [
-    "a",
-    "b",
-    "the",
-    " ",
-    "  ",
-    "\n",
-    "\t",
-    ".",
-    ",",
-    "**",
-    "'",
-    "-",
-    "1",
-    "é",
-    "\u0301",
-    "字",
-    "かな",
-    "क",
-    "ि",
-]
+ALPHABET = [*"ab \n\t.,'-1é\u0301字कि", "the", "  ", "**", "かな"]
 HOSTILE = ["\ud800", "\x00", "\u2028", "\u200d", "\U0001f469", "\r\n", "_", "[[A]]", "<|im_end|>", "{output_2}"]
 
 texts = st.lists(st.sampled_from(ALPHABET + HOSTILE), max_size=14).map("".join) | st.text(max_size=20)
@@ -426,13 +380,9 @@ def test_edit_covers_a_word(original: str, rewrite: str, expected: list[list[tup
     assert changes(original, rewrite) == expected
 
 
-def test_edit_states_its_position() -> None:
+def test_turns_are_edited_one_by_one() -> None:
     edits = find_edits(["Yes.", "It may be."], ["Yes.", "It is not."])
     assert edits == (Edit(1, 3, 6, "is", "may"), Edit(1, 6, 9, " not", " be"))
-    assert apply_edits(["Yes.", "It may be."], edits[1:]) == ("Yes.", "It may not.")
-
-
-def test_unequal_numbers_of_turns_are_refused() -> None:
     with pytest.raises(ValueError, match="1 turns and 2: expected a rewrite with as many turns"):
         find_edits(["a"], ["a", "b"])
 
@@ -531,6 +481,9 @@ def make_word_judge(*words: str, fails: str = "\x00") -> Judging:
 
     def answer(request: Request) -> Reply:
         assert request.slots is not None
+        for one in request.slots.shown:  # a part of a rewrite is shown like the whole
+            assert (one.author, one.attack) in {("x", None), ("y", "f"), ("y", None)}
+            assert one.attack == "f" or one.turns in (WINNER.turns, LOSER.turns)
         outcomes, texts = dict(request.slots.outcomes), [responses.text for responses in request.slots.shown]
         has = [all(word in text for word in words) for text in texts]
         best = "first" if has[0] > has[1] or (has[0] == has[1] and texts[0] == WINNER.text) else "second"
@@ -547,13 +500,10 @@ def find(
     *,
     first: bool = False,
     protocol: Protocol = PAIRWISE,
-    case: Case = CASE,
     most: int = 500,
 ) -> tuple[MinimalFlip | str, list[list[Request]]]:
-    plan = find_smallest(
-        case, protocol, None, LOSER, rewrite, WINNER, first=first, manner=DEFAULT, helped=False, most=most
-    )
-    return drive(plan, judge)
+    pair = Pair(CASE, protocol, None, WINNER, first, DEFAULT, helped=False)
+    return drive(find_smallest(pair, LOSER, rewrite, most), judge)
 
 
 @each("first", False, True)
@@ -567,21 +517,14 @@ def test_only_the_necessary_words_remain(first: bool) -> None:
     assert (result.rewritten, result.severity, result.other, result.original) == ("y", None, "x", LOSER.turns)
     assert result.of == len(find_edits(LOSER.turns, REWRITE.turns))
     assert result.minimal
+    limited, _ = find(make_word_judge("definitely", "know"), first=first, most=1)
+    assert isinstance(limited, MinimalFlip)
+    assert (limited.minimal, limited.comparisons <= 1) == (False, True)
+    assert all(word in limited.turns[0] for word in ("definitely", "know"))
     # Both orders of each text; the original and the whole rewrite come first, in one round.
     assert len(rounds[0]) == 4
     keys = {request.key for batch in rounds for request in batch}
     assert result.requests == len(keys) == 2 * (result.comparisons + 2)
-
-
-def test_partial_rewrite_is_shown_like_the_whole() -> None:
-    def answer(request: Request) -> Reply:
-        assert request.slots is not None
-        for responses in request.slots.shown:
-            assert (responses.author, responses.attack) in {("x", None), ("y", "f"), ("y", None)}
-            assert (responses.attack is None) == (responses.turns in (WINNER.turns, LOSER.turns))
-        return make_word_judge("know")(request)
-
-    assert isinstance(find(answer)[0], MinimalFlip)
 
 
 def test_unreadable_verdict_is_no_flip() -> None:
@@ -601,19 +544,12 @@ def test_unreadable_verdict_is_no_flip() -> None:
     assert result.invalid > 0
 
 
-def test_search_stops_at_its_limit() -> None:
-    result, _ = find(make_word_judge("definitely", "know"), most=1)
-    assert isinstance(result, MinimalFlip)
-    assert not result.minimal
-    assert result.comparisons <= 1
-    assert all(word in result.turns[0] for word in ("definitely", "know"))
-
-
 @each(
     "judge, rewrite, why",
     (make_word_judge("think"), REWRITE, "verdict on the original: the rewritten response wins"),
     (make_word_judge("nothing"), REWRITE, "verdict on the whole rewrite: the rewritten response loses"),
     (make_word_judge("know", fails="know"), REWRITE, "verdict on the whole rewrite: no valid verdict"),
+    (lambda _: Reply("banana"), REWRITE, "could not reproduce the verdict on the original: no valid verdict"),
     (lambda _: Reply(probabilities=(0.5, 0.5), mass=1.0), REWRITE, "verdict on the original: no valid verdict"),
     (make_word_judge("know"), replace(LOSER, attack="f"), "verdict on the whole rewrite: the rewritten response loses"),
     (make_word_judge("know"), replace(REWRITE, turns=("a", "b")), "the rewrite has another number of turns"),
@@ -622,12 +558,8 @@ def test_non_flip_has_a_reason(judge: Judging, rewrite: Response, why: str) -> N
     result, _ = find(judge, rewrite)
     assert isinstance(result, str)
     assert why in result
-
-
-def test_protocol_without_enough_responses_has_a_reason() -> None:
-    result, rounds = find(make_word_judge("know"), protocol=replace(PAIRWISE, shows=4))
-    assert result == "could not reproduce the verdict on the original: fewer than 4 responses"
-    assert rounds == []
+    few = find(judge, protocol=replace(PAIRWISE, shows=4))
+    assert few == ("could not reproduce the verdict on the original: fewer than 4 responses", [])
 
 
 # Planted judges on the cases of tweakset, with the rewrites that rules make, as runs judge them.
@@ -652,32 +584,18 @@ def run_study(
     return cases, rows, [rewrite for part in parts for rewrite in part.rewrites], keys
 
 
-@pytest.fixture
-def open_judge(tmp_path: Path) -> Iterator[Callable[[str], Judge]]:
-    judges = list[Judge]()
-
-    def judge(name: str) -> Judge:
-        judges.append(Judge(name, make_planted(name), store=tmp_path / "replies.sqlite"))
-        return judges[-1]
-
-    yield judge
-    for one in judges:
-        one.close()
-
-
 @pytest.mark.parametrize(("judge", "name"), [("bold", "assertiveness"), ("longer", "prolixity")])
 @pytest.mark.parametrize("protocol_name", ["pairwise", "absolute", "prepair"])
-def test_smallest_flip_of_a_planted_judge_is_minimal(
-    judge: str, name: str, protocol_name: str, open_judge: Callable[[str], Judge]
-) -> None:
+def test_smallest_flip_of_a_planted_judge_is_minimal(judge: str, name: str, protocol_name: str, tmp_path: Path) -> None:
     cases, rows, rewrites, _ = run_study(judge, name, (protocol_name,))
-    by, rules = open_judge(judge), get_protocol(protocol_name).rules
+    rules = get_protocol(protocol_name).rules
     flips = clearest_flips(rows, rewrites, {protocol_name: rules}, [name], 99)
     assert len(flips) >= 4
     rule = headline("flip_rate", rules)
     plans = [
         search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, rewrites) for flip in flips[:5]
     ]
+    by = Judge(judge, make_planted(judge), store=tmp_path / "replies.sqlite")
     for flip, one in zip(flips, by.run_all(plans), strict=False):
         assert isinstance(one, MinimalFlip)
         assert one.minimal
@@ -697,6 +615,7 @@ def test_smallest_flip_of_a_planted_judge_is_minimal(
             assert not wins(apply_edits(one.original, [edit for edit in one.edits if edit != left]))
         if judge == "bold":
             assert len(BOOSTERS.findall(one.turns[0])) > len(BOOSTERS.findall(one.original[0]))
+    by.close()
 
 
 @each("protocol_name", "pairwise", "absolute", "prepair", "multi-role-round1")
@@ -723,15 +642,11 @@ def test_original_and_whole_rewrite_use_the_requests_of_the_run(protocol_name: s
     )
     assert isinstance(whole, MinimalFlip)
     assert (whole.after, whole.comparisons, whole.minimal) == (flip.after, 0, False)
-
-
-def test_run_in_one_order_is_searched_in_that_order() -> None:
-    cases, rows, rewrites, _ = run_study("longer", "prolixity", ("pairwise",))
-    flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
-    plan = search_flip(flip, cases[flip.case], PAIRWISE, Manner(orders="given"), False, rewrites)
-    result, _ = drive(plan, make_planted("longer")._answer_one)
-    assert isinstance(result, MinimalFlip)
-    assert result.requests == result.comparisons + 2
+    if protocol_name == "pairwise":  # a run in one order is searched in that order
+        plan = search_flip(flip, cases[flip.case], PAIRWISE, Manner(orders="given"), False, rewrites)
+        given, _ = drive(plan, make_planted("longer")._answer_one)
+        assert isinstance(given, MinimalFlip)
+        assert given.requests == given.comparisons + 2
 
 
 def test_protocols_take_turns() -> None:
@@ -770,33 +685,10 @@ def test_missing_cases_and_rewrites_have_a_reason() -> None:
     assert why(replace(case, responses=edited), rewrites) == f"the data no longer hold what {flip.rewritten} answered"
 
 
-def test_failing_model_is_reported(tmp_path: Path) -> None:
-    with Judge("j", ScriptedBackend(["banana"] * 4), store=tmp_path / "replies.sqlite") as judge:
-        plan = find_smallest(CASE, PAIRWISE, None, LOSER, REWRITE, WINNER, first=False, manner=DEFAULT, helped=False)
-        assert judge.run(plan) == "could not reproduce the verdict on the original: no valid verdict"
-
-
-def test_flips_name_the_pairs_of_their_cases() -> None:
-    cases, rows, rewrites, _ = run_study("longer", "prolixity", ("pairwise",))
-    for flip in clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 99):
-        (one, two) = pairs(cases[flip.case])[0]
-        target, other = (one, two) if flip.first else (two, one)
-        assert (target.author, other.author) == (flip.rewritten, flip.other)
-        assert (target.severity, other.severity) == flip.severities
-
-
 Enough = Callable[[Subset], bool]
 
 
 def run_search(
-    groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000
-) -> tuple[SearchResult, list[Subset]]:
-    """The result and all questions."""
-    result, rounds = run_rounds(groups, enough, most)
-    return result, [subset for sets in rounds for subset in sets]
-
-
-def run_rounds(
     groups: Sequence[Sequence[int]], enough: Enough, most: int = 10_000
 ) -> tuple[SearchResult, list[Sequence[Subset]]]:
     """The result and the questions of each round."""
@@ -814,15 +706,6 @@ def run_rounds(
 
 def naive_minimal(subset: Subset, enough: Enough) -> bool:
     return enough(subset) and not any(enough(subset - {one}) for one in subset)
-
-
-def reduce_one_by_one(n: int, enough: Enough) -> tuple[Subset, int]:
-    """A second implementation: remove each element if possible, from the last to the first."""
-    subset = frozenset(range(n))
-    for one in reversed(range(n)):
-        if enough(subset - {one}):
-            subset -= {one}
-    return subset, n
 
 
 @st.composite
@@ -843,7 +726,8 @@ def test_result_is_minimal_for_any_answers(groups: list[list[int]], seed: int) -
     def enough(subset: Subset) -> bool:
         return known.setdefault(subset, rng.random() < likely)
 
-    result, questions = run_search(groups, enough)
+    result, rounds = run_search(groups, enough)
+    questions = [subset for sets in rounds for subset in sets]
     assert result.minimal
     assert naive_minimal(result.subset, enough)
     assert len(questions) == len(set(questions))
@@ -854,10 +738,9 @@ def test_result_is_minimal_for_any_answers(groups: list[list[int]], seed: int) -
 def test_jointly_necessary_elements_are_identified_exactly(groups: list[list[int]], data: st.DataObject) -> None:
     things = sorted(one for group in groups for one in group)
     needed = frozenset(data.draw(st.sets(st.sampled_from(things), min_size=1)))
-    result, questions = run_search(groups, lambda subset: needed <= subset)
+    result, rounds = run_search(groups, lambda subset: needed <= subset)
     assert result == SearchResult(needed, minimal=True)
-    assert reduce_one_by_one(len(things), lambda subset: needed <= subset) == (needed, len(things))
-    assert len(questions) <= 3 * len(things)
+    assert sum(map(len, rounds)) <= 3 * len(things)
 
 
 @each("n", 1, 2, 50, 200, 800)
@@ -868,9 +751,9 @@ def test_number_of_questions_grows_as_k_log_n(n: int, k: int, width: int) -> Non
     k = min(k, n)
     for seed in range(3):
         needed = frozenset(random.Random(seed).sample(range(n), k))
-        result, questions = run_search(groups, lambda subset, needed=needed: needed <= subset)  # type: ignore[misc]
+        result, rounds = run_search(groups, lambda subset, needed=needed: needed <= subset)  # type: ignore[misc]
         assert result == SearchResult(needed, minimal=True)
-        assert len(questions) <= 2 * k * math.log2(n / k) + 4 * k + 2
+        assert sum(map(len, rounds)) <= 2 * k * math.log2(n / k) + 4 * k + 2
 
 
 @each("n", 10, 200)
@@ -879,32 +762,30 @@ def test_additive_effects_take_few_questions(n: int, share: float) -> None:
     rng = random.Random(n)
     weights = [rng.randint(-3, 12) for _ in range(n)]
     expected = max(1, share * sum(weights))
-    result, questions = run_search(
-        [[one] for one in range(n)], lambda subset: sum(weights[one] for one in subset) >= expected
-    )
+
+    def enough(subset: Subset) -> bool:
+        return sum(weights[one] for one in subset) >= expected
+
+    result, rounds = run_search([[one] for one in range(n)], enough)
     assert result.minimal
-    assert naive_minimal(result.subset, lambda subset: sum(weights[one] for one in subset) >= expected)
-    assert len(questions) <= 3 * n
+    assert naive_minimal(result.subset, enough)
+    assert sum(map(len, rounds)) <= 3 * n
 
 
-def test_earlier_elements_are_kept_first() -> None:
-    def any_two(subset: Subset) -> bool:
-        return len(subset) >= 2
-
-    assert run_search([[3], [1], [0], [2]], any_two)[0].subset == {3, 1}
-    assert run_search([[3, 0], [2, 1]], any_two)[0].subset == {3, 0}
-    assert run_search([[3, 0], [2, 1]], lambda subset: len(subset) >= 3)[0].subset == {3, 0, 2}
-
-
-def test_elements_that_become_removable_later_are_removed() -> None:
-    # Removing element 1 or 2 alone breaks the result, removing both does not.
-    answers = {frozenset({0}): True, frozenset({0, 1}): False, frozenset({0, 2}): False}
-    result, _ = run_search([[0], [1], [2]], lambda subset: answers.get(subset, len(subset) == 3))
-    assert result.minimal
+@each(
+    "groups, least, subset",
+    ([[3], [1], [0], [2]], 2, {3, 1}),
+    ([[3, 0], [2, 1]], 2, {3, 0}),
+    ([[3, 0], [2, 1]], 3, {3, 0, 2}),
+    ([[], [5]], 1, {5}),  # a single element needs no question
+)
+def test_earlier_elements_are_kept_first(groups: list[list[int]], least: int, subset: set[int]) -> None:
+    result, rounds = run_search(groups, lambda subset: len(subset) >= least)
+    assert (result, bool(rounds)) == (SearchResult(frozenset(subset), minimal=True), len(subset) > 1)
 
 
 def test_independent_questions_are_asked_together() -> None:
-    _, rounds = run_rounds([[one] for one in range(8)], lambda subset: {0, 3, 7} <= subset)
+    _, rounds = run_search([[one] for one in range(8)], lambda subset: {0, 3, 7} <= subset)
     # The last round leaves out each of the three elements; one of these texts was judged before.
     assert [*map(len, rounds)] == [1] * (len(rounds) - 1) + [2]
 
@@ -914,9 +795,11 @@ def test_question_limit_is_respected() -> None:
         return {2, 31} <= subset
 
     groups = [[one] for one in range(64)]
-    whole, questions = run_search(groups, enough)
+    whole, rounds = run_search(groups, enough)
+    questions = [subset for sets in rounds for subset in sets]
     for most in range(len(questions) + 1):
-        result, fewer = run_search(groups, enough, most)
+        result, rounds = run_search(groups, enough, most)
+        fewer = [subset for sets in rounds for subset in sets]
         assert fewer == questions[: len(fewer)]
         assert len(fewer) <= most
         assert enough(result.subset)
@@ -924,10 +807,6 @@ def test_question_limit_is_respected() -> None:
         assert len(result.subset) == min((len(subset) for subset in fewer if enough(subset)), default=64)
         assert result.minimal == (most == len(questions))
     assert whole.subset == {2, 31}
-
-
-def test_single_element_needs_no_question() -> None:
-    assert run_search([[], [5]], lambda subset: False) == (SearchResult(frozenset({5}), minimal=True), [])
 
 
 @each("groups", [], [[]])

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -53,22 +54,31 @@ PROSE = (
 prose = st.lists(st.sampled_from(PROSE), max_size=8).map("".join)
 texts = st.text() | prose
 seeds = st.integers(0, 2**32)
-constraints = st.lists(
-    st.sampled_from(
-        [
-            parse({"kind": "punctuation:no_comma"}),
-            parse({"kind": "change_case:english_lowercase"}),
-            parse({"kind": "change_case:english_capital"}),
-            parse({"kind": "startend:quotation"}),
-            parse({"kind": "detectable_format:title"}),
-            parse({"kind": "startend:end_checker", "end_phrase": "no.”"}),
-            parse({"kind": "keywords:forbidden_words", "forbidden_words": ["certain", "pleasure"]}),
-            parse({"kind": "length_constraints:number_words", "num_words": 40, "relation": "less than"}),
-            parse({"kind": "length_constraints:number_sentences", "num_sentences": 3, "relation": "at least"}),
-        ]
-    ),
-    max_size=4,
-).map(tuple)
+REQUIREMENTS = [
+    parse(raw)
+    for raw in (
+        {"kind": "change_case:english_lowercase"},
+        {"kind": "change_case:english_capital"},
+        {"kind": "punctuation:no_comma"},
+        {"kind": "startend:quotation"},
+        {"kind": "startend:end_checker", "end_phrase": "The shop"},
+        {"kind": "startend:end_checker", "end_phrase": "no.”"},
+        {"kind": "detectable_format:title"},
+        {"kind": "detectable_format:json_format"},
+        {"kind": "detectable_format:number_bullet_lists", "num_bullets": 3},
+        {"kind": "detectable_format:number_highlighted_sections", "num_highlights": 1},
+        {"kind": "detectable_content:postscript", "postscript_marker": "P.S."},
+        {
+            "kind": "keywords:forbidden_words",
+            "forbidden_words": ["certain", "answer", "sad", "framework", "more", "pleasure"],
+        },
+        {"kind": "keywords:existence", "keywords": ["use"]},
+        {"kind": "length_constraints:number_words", "num_words": 30, "relation": "less than"},
+        {"kind": "length_constraints:number_sentences", "num_sentences": 3, "relation": "at least"},
+        {"kind": "length_constraints:number_paragraphs", "num_paragraphs": 2},
+    )
+]
+constraints = st.lists(st.sampled_from(REQUIREMENTS), max_size=4).map(tuple)
 
 
 @by_attack
@@ -208,34 +218,9 @@ FIXED = {
 }  # fmt: skip
 """Attacks without options."""
 
-REQUIREMENTS = [
-    parse(raw)
-    for raw in (
-        {"kind": "change_case:english_lowercase"},
-        {"kind": "change_case:english_capital"},
-        {"kind": "punctuation:no_comma"},
-        {"kind": "startend:quotation"},
-        {"kind": "startend:end_checker", "end_phrase": "The shop"},
-        {"kind": "detectable_format:title"},
-        {"kind": "detectable_format:json_format"},
-        {"kind": "detectable_format:number_bullet_lists", "num_bullets": 3},
-        {"kind": "detectable_format:number_highlighted_sections", "num_highlights": 1},
-        {"kind": "detectable_content:postscript", "postscript_marker": "P.S."},
-        {"kind": "keywords:forbidden_words", "forbidden_words": ["certain", "answer", "sad", "framework", "more"]},
-        {"kind": "keywords:existence", "keywords": ["use"]},
-        {"kind": "length_constraints:number_words", "num_words": 30, "relation": "less than"},
-        {"kind": "length_constraints:number_sentences", "num_sentences": 3, "relation": "at least"},
-        {"kind": "length_constraints:number_paragraphs", "num_paragraphs": 2},
-    )
-]
 
-
-def name_of(attack: Attack) -> str:
-    return attack.name
-
-
-def selected(*kept: Kept, truth: str = "") -> Sequence[Attack]:
-    return [one for one in EVERY if one.keeps in kept and (not truth or one.truth == truth)]
+def selected(*kept: Kept, effect: str = "") -> Sequence[Attack]:
+    return [one for one in EVERY if one.keeps in kept and (not effect or one.effect == effect)]
 
 
 def write(
@@ -263,14 +248,8 @@ def find_words(text: str) -> list[str]:
 
 
 def has_all_in_order(words: Sequence[str], others: Sequence[str]) -> bool:
-    position = 0
-    for word in words:
-        while position < len(others) and others[position] != word:
-            position += 1
-        if position == len(others):
-            return False
-        position += 1
-    return True
+    remaining = iter(others)
+    return all(word in remaining for word in words)
 
 
 def hold_wrapper(attack: Attack, old: str, new: str) -> None:
@@ -285,18 +264,14 @@ def hold_words(attack: Attack, old: str, new: str) -> None:
     assert has_all_in_order(find_words(old), find_words(new))
 
 
-@pytest.mark.parametrize("attack", selected("text"))
-def test_wrapper_keeps_the_text(attack: Attack) -> None:
-    for turns in TEXTS.values():
-        for old, new in zip(turns, write(attack, turns), strict=True):
-            hold_wrapper(attack, old, new)
+HOLD: dict[Kept, Callable[[Attack, str, str], None]] = {"text": hold_wrapper, "words": hold_words}
 
 
-@pytest.mark.parametrize("attack", selected("words"))
-def test_every_word_stays_in_order(attack: Attack) -> None:
+@pytest.mark.parametrize("attack", selected(*HOLD))
+def test_wrapper_keeps_the_text_and_every_word_stays_in_order(attack: Attack) -> None:
     for turns in TEXTS.values():
         for old, new in zip(turns, write(attack, turns), strict=True):
-            hold_words(attack, old, new)
+            HOLD[attack.keeps](attack, old, new)
 
 
 @pytest.mark.parametrize("attack", selected("nothing"))
@@ -308,7 +283,7 @@ def test_nothing_of_the_response_stays(attack: Attack) -> None:
         assert left <= {w for turn in PROMPT for w in find_words(turn)} or new == write(attack, ("水",) * len(turns))
 
 
-@pytest.mark.parametrize("attack", [one for one in EVERY if one.truth == "same"])
+@pytest.mark.parametrize("attack", [one for one in EVERY if one.effect == "same"])
 @pytest.mark.parametrize("part", range(3))
 def test_format_stays_as_it_was(attack: Attack, part: int) -> None:
     required = tuple(REQUIREMENTS[part::3])
@@ -327,16 +302,16 @@ def test_seed_decides(attack: Attack) -> None:
     assert (len(texts) > 1) == (attack.name not in FIXED)
 
 
-@pytest.mark.parametrize("attack", [one for one in EVERY if one.truth != "hollow"])
-def test_addition_is_that_of_the_truth(attack: Attack) -> None:
-    expected = attack.truth if attack.truth in ("unsupported", "injection") else "same"
+@pytest.mark.parametrize("attack", [one for one in EVERY if one.effect != "hollow"])
+def test_addition_is_that_of_the_effect(attack: Attack) -> None:
+    expected = attack.effect if attack.effect in ("unearned", "injection") else "same"
     for name, turns in TEXTS.items():
         old, new = "\n\n".join(turns), "\n\n".join(write(attack, turns))
         if old != new:
             assert classify_addition(old, new) == expected, name
 
 
-@each("attack", *(one for one in EVERY if one.truth == "same"))
+@each("attack", *(one for one in EVERY if one.effect == "same"))
 def test_ordinary_texts_have_faithful_rewrites(attack: Attack) -> None:
     texts = GROUPS["Markdown" if attack.name == "prose" else "English"]
     reasons = {name: inspect_turns(attack, turns, write(attack, turns)) for name, turns in texts.items()}
@@ -353,15 +328,14 @@ PIECES = (
 hostile = st.text(max_size=80) | st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 
 
-@pytest.mark.parametrize("attack", selected("text", "words"), ids=name_of)
+@pytest.mark.parametrize("attack", selected(*HOLD), ids=attrgetter("name"))
 @given(text=hostile, seed=st.integers(0, 99))
 def test_declaration_holds_on_any_text(attack: Attack, text: str, seed: int) -> None:
-    hold: Callable[[Attack, str, str], None] = hold_wrapper if attack.keeps == "text" else hold_words
     (new,) = write(attack, (text,), seed)
-    hold(attack, text, new)
+    HOLD[attack.keeps](attack, text, new)
 
 
-@pytest.mark.parametrize("attack", [one for one in EVERY if one.truth == "same"], ids=name_of)
+@pytest.mark.parametrize("attack", [one for one in EVERY if one.effect == "same"], ids=attrgetter("name"))
 @given(text=hostile, required=st.sampled_from(REQUIREMENTS), seed=st.integers(0, 99))
 def test_format_stays_on_any_text(attack: Attack, text: str, required: Constraint, seed: int) -> None:
     (new,) = write(attack, (text,), seed, (required,))
@@ -370,5 +344,5 @@ def test_format_stays_on_any_text(attack: Attack, text: str, required: Constrain
 
 def test_there_are_fifty_texts_and_thirty_attacks() -> None:
     assert len(TEXTS) >= 50
-    assert len([one for one in EVERY if one.truth != "control"]) >= 30
-    assert {one.truth for one in EVERY} == {"same", "unsupported", "hollow", "injection", "control"}
+    assert len([one for one in EVERY if one.effect != "control"]) >= 30
+    assert {one.effect for one in EVERY} == {"same", "unearned", "hollow", "injection", "control"}

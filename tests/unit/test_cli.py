@@ -181,14 +181,12 @@ def test_list_prints_one_line_per_name(run: Any) -> None:
         assert sum(one.split()[:1] == [name] for one in ran.out.splitlines()) == 1
 
 
-def test_attacks_are_listed_by_truth_and_family(run: Any) -> None:
+def test_attacks_are_listed_by_effect_and_family(run: Any) -> None:
     lines = run("list", "attacks").out.splitlines()
     headings = [line for line in lines if not line.startswith(" ")]
     assert headings[0].startswith("attacks that keep the content (same)")
     assert headings[-1] == "controls that change nothing relevant (control):"
-    assert {"attacks that claim support (unsupported), social:", "attacks that leave no content (hollow):"} <= {
-        *headings
-    }
+    assert {"attacks that claim support (unearned), social:", "attacks that leave no content (hollow):"} <= {*headings}
     listed = {name: heading for heading in headings for name in _names_under(heading, lines)}
     assert listed.keys() == registry.attacks().keys()
     assert listed["severity-1"] == "attacks that break requirements (worse):"

@@ -19,7 +19,7 @@ from distract.core import runs
 from distract.core.errors import BackendError, PluginError
 from distract.core.plan import OpenRequests, Plan
 from distract.core.plugin import Calls, Comparison, Protocol
-from distract.core.records import MIRROR, RESAMPLED, CaseResult, Judgment, Reply, Request, Response, Row, Side
+from distract.core.records import MIRROR, RESAMPLED, Judgment, Reply, Request, Response, Row
 from distract.core.registry import protocols
 from distract.judging.comparison import (
     exclusion_reason,
@@ -33,7 +33,7 @@ from distract.judging.comparison import (
 )
 from distract.judging.consultation import ROUNDS
 from distract.judging.orders import Manner
-from distract.studies.attack.comparison_table import COLUMNS, list_comparisons
+from distract.studies.attack.flips import COLUMNS, list_comparisons
 
 X, Y, Z = (Response(author, (f"By {author}.",)) for author in "xyz")
 LOW = Response("x", ("Worse.",), severity=2)
@@ -50,7 +50,8 @@ def words(text_of: Callable[[Request], str] = lambda r: "A") -> Callable[[Reques
     def answer(request: Request) -> Reply:
         outcomes = dict(request.slots.outcomes) if request.slots else {}
         if "ranking" in outcomes:
-            return Reply(outcomes["ranking"].replace("...", f"{outcomes['first']} > {outcomes['second']}"))
+            order = outcomes["ranking"].replace("...", f"{outcomes['first']} > {outcomes['second']}")
+            return Reply(order, tokens_in=5, tokens_out=3)
         if request.choices:
             chosen = outcomes.get("first", request.choices[0])
             shares = tuple(float(choice == chosen) for choice in request.choices)
@@ -91,6 +92,8 @@ def test_row_sides_match_the_requests(name: str, orders: Any) -> None:
         assert [one.preferred for one in row.judgments] == list(row.shown), "a judge of the first slot"
     assert row.excluded is None
     assert len(row.keys) == len(row.tokens) == len({r.key for requests in rounds for r in requests})
+    assert replace(row, judgments=(), keys=(), tokens=(), shown=()) == make_row(name)()
+    assert {*row.tokens} <= {(7, 0), (5, 3)}
 
 
 @each(
@@ -124,10 +127,6 @@ def test_label_is_mirrored_with_its_pair(first: Response, second: Response, pref
     assert back == (None if there is None else MIRROR[there])
 
 
-def test_response_is_named_by_author_attack_and_severity() -> None:
-    assert side(Response("x", ("t",), attack="null", severity=1)) == Side("x", "null", 1)
-
-
 def broken_plan(error: BaseException | None, early: bool) -> Plan[tuple[Judgment, ...]]:
     if error is not None and early:
         raise error
@@ -143,8 +142,11 @@ def broken_plan(error: BaseException | None, early: bool) -> Plan[tuple[Judgment
     (ValueError("no\nnumber"), r"protocol 'mine' failed on case 'c\[1\]': ValueError: no number"),
     (KeyError("x"), "protocol 'mine' failed on case .*: KeyError: 'x'"),
     (RecursionError(), "RecursionError"),
+    (SystemExit(0), "protocol 'mine' failed on case .*: SystemExit"),
+    (GeneratorExit(), "protocol 'mine' failed on case .*: GeneratorExit"),
+    (MemoryError(), "protocol 'mine' failed on case .*: MemoryError"),
 )
-def test_failing_protocol_is_reported_with_its_case(error: Exception, message: str, early: bool) -> None:
+def test_failing_protocol_is_reported_with_its_case(error: BaseException, message: str, early: bool) -> None:
     own_protocol = protocol("mine")
     with pytest.raises(PluginError, match=message) as raised:
         drive(track_usage("c[1]", own_protocol, broken_plan(error, early)), words())
@@ -277,13 +279,6 @@ def test_protocol_that_returns_no_generator_is_reported(returned: Any) -> None:
         drive(judge_comparison(make_row("mine"), own_protocol, PAIR, Manner(), False), words())
 
 
-@each("error", SystemExit(0), GeneratorExit(), MemoryError())
-@each("early", True, False)
-def test_exit_inside_a_protocol_is_an_error_of_the_protocol(error: BaseException, early: bool) -> None:
-    with pytest.raises(PluginError, match=f"protocol 'mine' failed on case 'c1': {type(error).__name__}"):
-        drive(track_usage("c1", protocol("mine"), broken_plan(error, early)), words())
-
-
 def test_plan_lists_each_request_once_with_its_usage() -> None:
     def plan() -> Plan[tuple[Judgment, ...]]:
         yield OpenRequests([request("one"), request("two")])
@@ -395,13 +390,6 @@ def test_unfit_comparison_is_not_resampled() -> None:
     assert rounds == []
 
 
-def test_row_keeps_its_tokens() -> None:
-    row, _ = drive(judge_comparison(make_row(), protocols()["pairwise"], PAIR, Manner(), False), FIRST)
-    assert replace(row, judgments=(), keys=(), tokens=(), shown=()) == make_row()()
-    assert list(row.tokens) == [(7, 0), (7, 0)]
-    assert CaseResult() == CaseResult([], [])
-
-
 ATTACK = ("attack", "--judge", "planted:bold=0.7", "--limit", "12", "--control", "--out", "r")
 
 
@@ -432,13 +420,17 @@ def test_sums_are_the_figures(records: list[dict[str, Any]]) -> None:
         assert (f["k"], f["n"]) == (valid.count("rival"), len(valid))
 
 
-def test_references_lead_to_the_texts(records: list[dict[str, Any]]) -> None:
+def test_references_lead_to_the_texts_and_margins_have_the_sign_of_the_verdict(records: list[dict[str, Any]]) -> None:
     cases, rewrites = (
         [json.loads(line) for line in Path(f"r/{name}.jsonl").read_text(encoding="utf-8").splitlines()]
         for name in ("cases", "rewrites")
     )
     attacked = 0
     for one in records:
+        for verdict, margin in ((one[when], one[f"margin_{when}"]) for when in ("before", "after")):
+            assert (verdict is None) == (margin is None)
+            if verdict in ("response", "rival") and one["rule"] != "rating":
+                assert (margin > 0) == (verdict == "response")
         case = cases[one["case_line"] - 1]
         assert case["id"] == one["case"]
         assert one["response"] in {response["author"] for response in case["responses"]}
@@ -448,16 +440,7 @@ def test_references_lead_to_the_texts(records: list[dict[str, Any]]) -> None:
             assert rewrite["response"]["author"] == one["response"]
             attacked += 1
     assert attacked > 10
-    assert {one["truth"] for one in records} == {None, "same", "worse", "control"}
-
-
-def test_margin_has_the_sign_of_the_verdict(records: list[dict[str, Any]]) -> None:
-    for one in records:
-        for when in ("before", "after"):
-            verdict, margin = one[when], one[f"margin_{when}"]
-            assert (verdict is None) == (margin is None)
-            if verdict in ("response", "rival") and one["rule"] != "rating":
-                assert (margin > 0) == (verdict == "response")
+    assert {one["effect"] for one in records} == {None, "same", "worse", "control"}
 
 
 def test_csv_and_parquet_hold_the_same_table(run: Run, records: list[dict[str, Any]]) -> None:

@@ -1,7 +1,6 @@
 """Test controls: the rewrite by a model, which control belongs to which attack, who writes what, and the estimate."""
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,11 @@ from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core import registry
-from distract.core.attack import Attack, Truth
+from distract.core.attack import Attack, Effect
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
 from distract.core.prompts import parse
-from distract.core.records import MIRROR, Case, Outcome, Reply, Request, Response, Rewrite, Role, Row
+from distract.core.records import Case, Reply, Request, Response, Rewrite, Role, Row
 from distract.core.usage import Tally
 from distract.models.scripted import ScriptedBackend, make_planted
 from distract.report.blocks import Note
@@ -28,16 +27,15 @@ from distract.rewriting.stand_in import stand_in
 from distract.rewriting.writers import WRITERS, Writer, rewrite
 from distract.stats.figure import Figure
 from distract.stats.intervals import holm, p_above
+from distract.stats.measures import MEASURES
 from distract.studies.attack import session
-from distract.studies.attack.briefs import CompactRows
-from distract.studies.attack.controls import describe_controls, find_control
-from distract.studies.attack.measures import figures
-from distract.studies.attack.outcomes import choose_tie_target, count_attacked
-from distract.studies.attack.strength import ALLOWED, rank_strengths
-from distract.studies.attack.truth_view import family_notes
-from distract.studies.attack.truths import RATES, difference_figures, truth_figures
+from distract.studies.attack.measures import ALLOWED, figures, rank_strengths
+from distract.studies.attack.selection import describe_controls, find_control
+from distract.studies.attack.tables import family_notes
 from distract.studies.estimate import estimate
 from distract.studies.make import rewrites as rewrites_module
+from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.measures.run import RunMeasures, choose_tie_target
 
 CONTROL = registry.attacks()["rewrite"]
 FIRST = "An egg probably takes 6 minutes in boiling water. I think a large egg might need 7 minutes."
@@ -140,8 +138,8 @@ def attack(name: str, **declared: Any) -> Attack:
     return Attack(name, "", lambda turn, constraints, seed: turn, **declared)
 
 
-FILLER = attack("filler", truth="control", placebo=True, keeps="text")
-NOISE = [attack("noise", truth="control"), CONTROL, registry.attacks()["placebo"], FILLER]
+FILLER = attack("filler", effect="control", placebo=True, keeps="text")
+NOISE = [attack("noise", effect="control"), CONTROL, registry.attacks()["placebo"], FILLER]
 MODEL = make_generator("w", ONCE)
 RECORDED = WRITERS["recorded"]
 
@@ -149,7 +147,7 @@ RECORDED = WRITERS["recorded"]
 @each(
     "declared, writer, expected",
     ({"prompt": PROMPT}, MODEL, "rewrite"),
-    ({"prompt": PROMPT, "truth": "unsupported"}, MODEL, "rewrite"),
+    ({"prompt": PROMPT, "effect": "unearned"}, MODEL, "rewrite"),
     ({"prompt": PROMPT, "keeps": "text"}, MODEL, "rewrite"),
     ({"prompt": PROMPT}, WRITERS["rules"], "placebo"),
     ({"prompt": PROMPT}, replace(RECORDED, by_rule=frozenset({"a"})), "placebo"),
@@ -158,18 +156,18 @@ RECORDED = WRITERS["recorded"]
     ({"keeps": "words"}, MODEL, "placebo"),
     ({"keeps": "words"}, WRITERS["rules"], "placebo"),
     ({"keeps": "text"}, MODEL, "filler"),
-    ({"keeps": "text", "truth": "injection"}, WRITERS["rules"], "filler"),
-    ({"keeps": "nothing", "truth": "hollow"}, WRITERS["rules"], None),
-    ({"keeps": "nothing", "truth": "hollow", "prompt": PROMPT}, MODEL, None),
+    ({"keeps": "text", "effect": "injection"}, WRITERS["rules"], "filler"),
+    ({"keeps": "nothing", "effect": "hollow"}, WRITERS["rules"], None),
+    ({"keeps": "nothing", "effect": "hollow", "prompt": PROMPT}, MODEL, None),
     ({"severity": 1}, WRITERS["rules"], None),
-    ({"truth": "control", "placebo": True}, MODEL, None),
+    ({"effect": "control", "placebo": True}, MODEL, None),
 )
 def test_control_follows_from_what_an_attack_declares(
     declared: Mapping[str, Any], writer: Writer, expected: str | None
 ) -> None:
     one = attack("a", **declared)
     assert find_control(one, writer, NOISE) == expected
-    assert find_control(one, writer, [attack("noise", truth="control"), one]) is None
+    assert find_control(one, writer, [attack("noise", effect="control"), one]) is None
     renamed = [Attack(f"x{number}", "", **_declared(control)) for number, control in enumerate(NOISE)]
     named = find_control(one, writer, renamed)
     assert named == (expected and f"x{[control.name for control in NOISE].index(expected)}")
@@ -177,7 +175,7 @@ def test_control_follows_from_what_an_attack_declares(
 
 def _declared(one: Attack) -> dict[str, Any]:
     rule: dict[str, Any] = {"write": one.write} if one.write else {"rewrite": one.rewrite}
-    return {**rule, "truth": one.truth, "placebo": one.placebo, "asks": one.asks, "keeps": one.keeps}
+    return {**rule, "effect": one.effect, "placebo": one.placebo, "asks": one.asks, "keeps": one.keeps}
 
 
 @each(
@@ -316,60 +314,27 @@ def test_recorded_controls_are_used_like_recorded_attacks(tmp_path: Path) -> Non
 
 
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
-ATTACKS: dict[str, Truth] = {"style": "same", "quote": "unsupported", "plea": "injection", "void": "hollow"}
+ATTACKS: dict[str, Effect] = {"style": "same", "quote": "unearned", "plea": "injection", "void": "hollow"}
 RULES = {"pairwise": ()}
 
 
 def measure(rows: Sequence[Row], attack: str, rules: dict[str, tuple[str, ...]] | None = None) -> dict[str, Figure]:
-    results = figures(rows, [], rules or RULES, [attack], truths={attack: ATTACKS[attack]})
+    results = figures(rows, [], rules or RULES, [attack], effects={attack: ATTACKS[attack]})
     return {f.measure: f for f in results if f.attack == attack and f.against is None}
 
 
-def test_a_gain_is_a_win_of_a_response_that_had_not_won() -> None:
-    rows = [
-        row("gained", [A, A]), row("gained", [B, B], attack="quote", target="b"),
-        row("to a tie", [B, B]), row("to a tie", [TIE, TIE], attack="quote", target="a"),
-        row("held", [A, A]), row("held", [A, A], attack="quote", target="b"),
-        row("from a tie", [TIE, TIE], label="b"), row("from a tie", [A, A], attack="quote", target="a"),
-        row("still a tie", [TIE, TIE], label="a"), row("still a tie", [TIE, TIE], attack="quote", target="b"),
-        row("fell from a tie", [TIE, TIE]), row("fell from a tie", [A, A], attack="quote", target="b"),
-        row("unread before", [verdict(None), A]),
-        row("unread after", [A, A]), row("unread after", [verdict(None), A], attack="quote", target="b"),
-        row("rejected", [A, A]), row("rejected", [], attack="quote", target="b", excluded="rewrite rejected"),
-    ]  # fmt: skip
-    results = measure(rows, "quote")
-    gain, to_tie = results["gain_rate"], results["gain_to_tie_rate"]
-    assert (gain.k, gain.n, gain.invalid, gain.excluded) == (2, 6, 2, 1)
-    assert (to_tie.k, to_tie.n) == (1, 6)
-    assert not {"flip_rate", "robustness_rate", "clean_accuracy", "tie_rate"} & results.keys()
-
-
-def test_robustness_counts_any_change_and_ties_that_stay() -> None:
-    rows = [
-        row("same", [A, A]), row("same", [A, A], attack="style", target="b"),
-        row("flip", [A, A]), row("flip", [B, B], attack="style", target="b"),
-        row("softened", [B, B]), row("softened", [TIE, TIE], attack="style", target="a"),
-        row("tie", [TIE, TIE]), row("tie", [TIE, TIE], attack="style", target="b"),
-        row("tie broken", [TIE, TIE]), row("tie broken", [A, A], attack="style", target="b"),
-    ]  # fmt: skip
-    results = measure(rows, "style")
-    assert (results["robustness_rate"].k, results["robustness_rate"].n) == (2, 5)
-    assert (results["flip_rate"].k, results["flip_rate"].n) == (1, 3)
-    control = figures(rows, [], RULES, ["style"], truths={"style": "control"})
-    (consistency,) = [f for f in control if f.measure == "consistency_rate"]
-    assert (consistency.k, consistency.n) == (2, 5)
-
-
-def test_hollow_answers_need_no_verdict_before() -> None:
-    rows = [
-        row("won", [A, A], label="a"), row("won", [B, B], attack="void", target="b"),
-        row("lost", [verdict(None), A], label="b"), row("lost", [B, B], attack="void", target="a"),
-        row("tied", [B, B]), row("tied", [TIE, TIE], attack="void", target="b"),
-        row("unread", [A, A]), row("unread", [verdict(None), B], attack="void", target="b"),
-    ]  # fmt: skip
-    results = measure(rows, "void")
-    assert (results["hollow_win_rate"].k, results["hollow_win_rate"].n, results["hollow_win_rate"].invalid) == (1, 3, 1)
-    assert results["hollow_tie_rate"].k == 1
+@each(
+    "attack, measures",
+    ("quote", {"gain_rate", "gain_to_tie_rate", "robustness_rate"}),
+    ("plea", {"gain_rate", "gain_to_tie_rate"}),
+    ("void", {"hollow_win_rate", "hollow_tie_rate"}),
+    ("style", {"flip_rate", "softened_rate", "flip_rate_of_all", "robustness_rate"}),
+)
+def test_rates_of_two_effects_are_never_pooled(attack: str, measures: set[str]) -> None:
+    rows = [row("c", [A, A]), row("c", [B, B], attack=attack, target="b")]
+    results = measure(rows, attack)
+    assert {name for name in results if MEASURES[name].aim} == measures
+    assert {figure.n for figure in results.values() if figure.measure in measures} == {1}
 
 
 def test_hollow_answers_may_reach_the_middle_of_the_scale() -> None:
@@ -382,104 +347,37 @@ def test_hollow_answers_may_reach_the_middle_of_the_scale() -> None:
     ]
     rules = {"absolute": ("score", "rating")}
     briefs = CompactRows(rows, rules, floors={"absolute": 4.0})
-    results = list(truth_figures(briefs, "absolute", "score", ["void"], ATTACKS))
-    assert [(f.measure, f.k, f.n) for f in results if "pass" in f.measure] == [("hollow_pass_rate", 1, 2)]
-    assert not [f for f in truth_figures(briefs, "absolute", "rating", ["void"], ATTACKS) if "pass" in f.measure]
+    results = RunMeasures(briefs, rules, {"void": "hollow"}).figures("absolute", None)
+    passes = [(f.measure, f.rule, f.k, f.n) for f in results if "pass" in f.measure]
+    assert passes == [("hollow_pass_rate", "score", 1, 2)]
 
 
 def test_single_responses_are_judged_against_their_original() -> None:
     judgments = {"1": [B, B], "2": [TIE, TIE], "3": [A, A]}
-    for attack, measures in {"plea": ("gain_rate", "gain_to_tie_rate"), "void": RATES["hollow"]}.items():
+    rates = {"plea": ("gain_rate", "gain_to_tie_rate"), "void": ("hollow_win_rate", "hollow_tie_rate")}
+    for attack, measures in rates.items():
         rows = [row(name, j, design="fixed", attack=attack, target="b") for name, j in judgments.items()]
         results = measure(rows, attack)
         assert (results[measures[0]].k, results[measures[0]].n) == (1, 3)
         # Nothing was judged before, so nothing can gain a tie.
         assert (measures[1] in results) == (attack == "void")
         assert attack == "plea" or results[measures[1]].k == 1
+        rows += [replace(one, protocol="base") for one in rows]
+        differences = figures(rows, [], {"pairwise": (), "base": ()}, [attack], effects={attack: ATTACKS[attack]})
+        assert not [f for f in differences if f.against and f.measure in measures]  # it compares pairs only
 
 
-outcomes = st.sampled_from([A, B, TIE, verdict(None)])
-
-
-@st.composite
-def attacked_rows(draw: st.DrawFn) -> list[Row]:
-    rows = []
-    for number in range(draw(st.integers(0, 8))):
-        label: Outcome | None = draw(st.sampled_from([None, "a", "b", "tie"]))
-        rows.append(row(f"c{number}", [draw(outcomes)], label=label))
-        for attack in ATTACKS:
-            for target in draw(st.sets(st.sampled_from("ab"))):
-                excluded = draw(st.sampled_from([None, None, "rewrite rejected"]))
-                judgments = [] if excluded else [draw(outcomes)]
-                rows.append(row(f"c{number}", judgments, attack=attack, target=target, excluded=excluded))
-    return rows
-
-
-def count_naively(rows: Sequence[Row], attack: str) -> dict[str, tuple[int, int]]:
-    """Count as the definitions read, one case after the other."""
-    truth, counts = ATTACKS[attack], Counter[str]()
-    for before in (one for one in rows if one.target is None):
-        start = before.judgments[0].preferred
-        worse = "b" if before.label == "a" else "a" if before.label == "b" else max("ab", key=lambda s: s)
-        target = worse if truth == "hollow" or start == "tie" else {"a": "b", "b": "a", None: ""}[start]
-        own = [r for r in rows if (r.case, r.attack, r.target) == (before.case, attack, target) and r.judgments]
-        end: Outcome | None = own[0].judgments[0].preferred if own else None
-        if end is None:
-            continue
-        counts["n"] += 1
-        counts["gain_rate"] += end == target
-        counts["hollow_win_rate"] += end == target
-        counts["hollow_tie_rate"] += end == "tie"
-        counts["gain_to_tie_rate"] += end == "tie" and start != "tie"
-        counts["robustness_rate"] += end == start
-    rates = [name for name in RATES[truth] if name != "hollow_pass_rate"]  # by scores
-    return {name: (counts[name], counts["n"]) for name in rates}
-
-
-@given(attacked_rows())
-def test_rates_equal_those_of_a_second_implementation(rows: list[Row]) -> None:
-    briefs = CompactRows(rows, RULES)
-    if not briefs.holds("pairwise", "flip"):
-        return
-    for attack in ATTACKS:
-        results = truth_figures(briefs, "pairwise", None, [attack], ATTACKS)
-        assert {f.measure: (f.k, f.n) for f in results} == count_naively(rows, attack)
-
-
-@given(attacked_rows())
-def test_mirrored_rows_have_the_same_rates(rows: list[Row]) -> None:
-    """Which response is called a must not matter where a label names the worse one."""
-    labelled = [one for one in rows if any(r.case == one.case and r.label in ("a", "b") for r in rows)]
-    for attack, truth in ATTACKS.items():
-        results = [count_attacked(some, None, attack, truth) for some in (labelled, [mirror(one) for one in labelled])]
-        shares = [
-            sorted((case, after, before) for (case, *_), (_, after, before) in r.outcomes.items()) for r in results
-        ]
-        assert str(shares[0]) == str(shares[1])
-        assert (results[0].invalid, results[0].reasons) == (results[1].invalid, results[1].reasons)
-
-
-def mirror(one: Row) -> Row:
-    sides = {"a": "b", "b": "a", None: None}
-    judgments = tuple(judgment.mirror() for judgment in one.judgments)
-    label = None if one.label is None else MIRROR[one.label]
-    return replace(one, a=one.b, b=one.a, judgments=judgments, label=label, target=sides[one.target])  # type: ignore[arg-type]
-
-
-@each("label, target", ("a", "b"), ("b", "a"), ("tie", "b"), (None, "b"))
-def test_tie_target(label: Outcome | None, target: str) -> None:
-    one = row("c", [TIE], label=label)
-    assert choose_tie_target(one.a, one.b, label) == target
-    if label in ("tie", None):
-        assert choose_tie_target(one.b, one.a, label) == "a"  # the second by author, wherever it stands
+def test_second_by_author_is_attacked_at_a_tie_wherever_it_stands() -> None:
+    one = row("c", [TIE])
+    assert [choose_tie_target(*pair, None) for pair in ((one.a, one.b), (one.b, one.a))] == ["b", "a"]
 
 
 def build_figure(attack: str, measure: str, k: int, n: int, **more: object) -> Figure:
     return replace(Figure(measure, "pairwise", None, attack, value=k / n, k=k, n=n), **more)  # type: ignore[arg-type]
 
 
-def test_attacks_are_ranked_within_their_truth_and_tested_against_their_control() -> None:
-    truths: dict[str, Truth] = {
+def test_attacks_are_ranked_within_their_effect_and_tested_against_their_control() -> None:
+    effects: dict[str, Effect] = {
         "weak": "same",
         "strong": "same",
         "plea": "injection",
@@ -496,11 +394,11 @@ def test_attacks_are_ranked_within_their_truth_and_tested_against_their_control(
         build_figure("plea", "gain_rate", 10, 20),
         build_figure("plea", "gain_rate", -9, 20, p_value=0.001, **beyond),
         build_figure("void", "hollow_win_rate", 12, 20),
-        build_figure("void", "flip_rate", 20, 20),  # of another truth's measure: no place here
+        build_figure("void", "flip_rate", 20, 20),  # of another effect's measure: no place here
     ]
     controls = dict.fromkeys(("weak", "strong", "plea"), "null")
-    strengths = rank_strengths(results, RULES, truths, {"strong": "format"}, controls)
-    assert [(s.truth, s.attack, s.rank, s.is_stronger) for s in strengths] == [
+    strengths = rank_strengths(results, RULES, effects, {"strong": "format"}, controls)
+    assert [(s.effect, s.attack, s.rank, s.is_stronger) for s in strengths] == [
         ("same", "strong", 1, True),
         ("same", "weak", 2, False),
         ("hollow", "void", 1, True),
@@ -509,7 +407,7 @@ def test_attacks_are_ranked_within_their_truth_and_tested_against_their_control(
     assert (strengths[0].family, strengths[0].beyond, strengths[0].control) == ("format", 0.7, "null")
     p_values = [0.0001, 0.6, p_above(12, 20, ALLOWED), 0.001]
     assert [s.p_adjusted for s in strengths] == pytest.approx(holm(p_values))
-    untested = rank_strengths(results[:1], RULES, truths, {}, {})
+    untested = rank_strengths(results[:1], RULES, effects, {}, {})
     assert (untested[0].is_stronger, untested[0].p_value) == (None, None)
 
 
@@ -523,12 +421,13 @@ def test_families_compare_ways_of_asking_on_the_same_pairs() -> None:
                 *(row(f"c{number}", [after], protocol=protocol, attack=name, target="b") for name in ("bold", "list")),
             ]
     rules = {"pairwise": (), "absolute": ("score",)}
-    truths: dict[str, Truth] = {"bold": "same", "list": "same"}
+    effects: dict[str, Effect] = {"bold": "same", "list": "same"}
     briefs = CompactRows(rows, rules)
-    (difference,) = difference_figures(briefs, rules, truths, dict.fromkeys(truths, "format"))
+    differences = RunMeasures(briefs, rules, effects).contrasts(dict.fromkeys(effects, "format"))
+    (difference,) = (f for f in differences if f.attack not in effects)
     assert (difference.attack, difference.protocol, difference.against) == ("family:format", "absolute", "pairwise")
     assert (difference.value, difference.n) == (-1.0, 12)
-    assert not list(difference_figures(briefs, {"pairwise": ()}, truths, {}))
+    assert not list(RunMeasures(briefs, {"pairwise": ()}, effects).contrasts({}))
 
 
 def test_report_says_under_which_families_ways_of_asking_differ() -> None:
@@ -550,16 +449,17 @@ def test_report_says_under_which_families_ways_of_asking_differ() -> None:
     assert show(tone, plea)[2].startswith("neither comparing nor scoring is safer")
 
 
-def test_family_of_two_truths_has_a_group_for_each() -> None:
+def test_family_of_two_effects_has_a_group_for_each() -> None:
     before, after = scored((5.0, 4.0), (5, 4)), scored((4.0, 5.0), (4, 5))
     rows = [row("c", [A]), row("c", [before], protocol="absolute")]
     for name in ("bold", "trick"):
         rows += [row("c", [B], attack=name, target="b")]
         rows += [row("c", [after], protocol="absolute", attack=name, target="b")]
     rules = {"pairwise": (), "absolute": ("score",)}
-    truths: dict[str, Truth] = {"bold": "same", "trick": "injection"}
-    differences = difference_figures(CompactRows(rows, rules), rules, truths, dict.fromkeys(truths, "format"))
-    assert {(f.attack, f.measure, f.n) for f in differences} == {
+    effects: dict[str, Effect] = {"bold": "same", "trick": "injection"}
+    run = RunMeasures(CompactRows(rows, rules), rules, effects)
+    assert {(f.attack, f.measure, f.n) for f in run.contrasts(dict.fromkeys(effects, "format"))} == {
+        ("bold", "flip_rate", 1),
         ("family:format", "flip_rate", 1),
         ("family:format, injection", "gain_rate", 1),
         ("trick", "gain_rate", 1),

@@ -26,10 +26,15 @@ from distract.judging.judge import Judge
 from distract.judging.texts import Texts
 from distract.studies.attack.selection import Scope, draw, find_scope, has_recorded, keep_recorded
 from distract.studies.eligibility import Degradation, parse_attack, sample_strata
-from distract.studies.meta.comparisons import JudgeRows, MetaDesign, collect_comparisons
-from distract.studies.meta.disagreement_view import COLUMNS, browser_block, build_disagreement_data
-from distract.studies.meta.disagreements import collect_disagreements, find_disagreements
-from distract.studies.meta.published_judges import JudgeSource
+from distract.studies.meta.disagreements import (
+    COLUMNS,
+    browser_block,
+    build_disagreement_data,
+    collect_disagreements,
+    find_disagreements,
+)
+from distract.studies.meta.measures import JudgeRows, MetaDesign, collect_comparisons
+from distract.studies.meta.session import JudgeSource
 from distract.testing.summary import FLIPS, document, summary
 
 HOSTILE = "=cmd()|[bold]<script>alert(1)</script>\x1b[31m ![x](http://a) [[A]] ${y} {output_2}"
@@ -110,7 +115,7 @@ def test_clearest_come_first_and_protocols_take_turns() -> None:
     assert [one.row.case for one in listed] == ["c2", "c4", "c3", "c1"]
     assert [one.row.case for one in find_disagreements([source(*rows)], ["p"])] == ["c4"]
     shown, total = collect_disagreements([source(*rows)], 2)
-    assert ([one.disagreement for one in shown], total) == (listed[:2], 4)
+    assert ([one.place for one in shown], total) == ([one.place for one in listed[:2]], 4)
 
 
 JUDGED = st.tuples(
@@ -122,7 +127,7 @@ JUDGED = st.tuples(
 @given(st.lists(JUDGED, max_size=8))
 def test_agreements_and_disagreements_are_all_valid_labelled_verdicts(values: list[tuple[Any, list[Judgment]]]) -> None:
     rows = [row(f"c{at}", label, judgments) for at, (label, judgments) in enumerate(values)]
-    pairs = [pair for pair in collect_comparisons(rows, None).pairs if pair.label and pair.overall]
+    pairs = [pair for pair in collect_comparisons(rows, None) if pair.label and pair.overall]
     listed = find_disagreements([source(*rows)])
     assert {one.row.case for one in listed} == {pair.unit[1] for pair in pairs if pair.overall != pair.label}
     assert all(0 <= one.margin <= 1 for one in listed)
@@ -208,15 +213,13 @@ def test_csv_holds_no_formula(judged: Run) -> None:
     assert not any(cell.startswith(("=", "@", "+")) for one in rows for cell in one.values())
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--attack", "prolixity"), "--attack applies only to flips; this is a run of `distract meta`"),
-        (("--outcome", "flip"), "--outcome applies only to flips"),
-        (("--protocol", "pairwise"), "unknown protocol 'pairwise'"),
-        (("--top", "0"), "--top"),
-        (("--csv", "r/rows.jsonl"), "something that the command reads"),
-    ],
+@each(
+    "options, words",
+    (("--attack", "prolixity"), "--attack applies only to flips; this is a run of `distract meta`"),
+    (("--outcome", "flip"), "--outcome applies only to flips"),
+    (("--protocol", "pairwise"), "unknown protocol 'pairwise'"),
+    (("--top", "0"), "--top"),
+    (("--csv", "r/rows.jsonl"), "something that the command reads"),
 )
 def test_wrong_option_is_one_line(judged: Run, options: tuple[str, ...], words: str) -> None:
     ran = judged("flips", "r", *options)
@@ -300,16 +303,19 @@ def test_attack_names_are_composed(name: str, expected: str) -> None:
     assert isinstance(attack, Degradation) is expected.startswith("severity")
 
 
-@each("name", "severity-1+severity-2", "null+prolixity", "severity-1+null+prolixity")
-def test_incompatible_parts_are_refused(name: str) -> None:
-    with pytest.raises(UsageError, match=r"one severity and one distractor, as in severity-2\+assertiveness"):
-        parse_attack(name)
-
-
-@each("name", "severity-4", "severity-1+shouty", "+", "severity-1+")
-def test_unknown_parts_are_refused(name: str) -> None:
-    with pytest.raises(UnknownName):
-        parse_attack(name)
+@each(
+    "error, message, names",
+    (
+        UsageError,
+        r"one severity and one distractor, as in severity-2\+assertiveness",
+        ("severity-1+severity-2", "null+prolixity", "severity-1+null+prolixity"),
+    ),
+    (UnknownName, "unknown ", ("severity-4", "severity-1+shouty", "+", "severity-1+")),
+)
+def test_incompatible_and_unknown_parts_are_refused(error: type[Exception], message: str, names: tuple[str]) -> None:
+    for name in names:
+        with pytest.raises(error, match=message):
+            parse_attack(name)
 
 
 def test_default_is_the_distractors_and_the_recorded_severities() -> None:
@@ -339,6 +345,9 @@ def test_severity_measure_covers_all_severities_and_distractors() -> None:
         *("severity-2", "severity-2+assertiveness", "severity-3", "severity-3+assertiveness"),
     ]
     assert "severity-2+prolixity is left out: no recorded rewrites in the data" in recorded_scope.notes
+    # The exchange rate needs no distractor in worse responses.
+    worth = find_scope(["prolixity"], ["exchange_rate"], TWEAKSET)
+    assert [one.name for one in worth.degradations] == ["severity-1", "severity-2", "severity-3"]
 
 
 @each(
@@ -383,15 +392,13 @@ def test_missing_recorded_rewrites_are_an_error_if_requested() -> None:
     assert not has_recorded(Scope((get_attack("null"),), (), frozenset({"fixed"})), TWEAKSET)
 
 
-@pytest.mark.parametrize(
-    ("attacks", "measures", "compared"),
-    [
-        ([], [], {"flip"}),
-        (["severity-1"], [], {"severity"}),
-        (["severity-1", "prolixity"], [], {"flip", "severity"}),
-        ([], ["tie_rate"], {"fixed"}),
-        ([], ["exchange_rate", "flip"], {"fixed", "flip", "severity"}),
-    ],
+@each(
+    "attacks, measures, compared",
+    ([], [], {"flip"}),
+    (["severity-1"], [], {"severity"}),
+    (["severity-1", "prolixity"], [], {"flip", "severity"}),
+    ([], ["tie_rate"], {"fixed"}),
+    ([], ["exchange_rate", "flip"], {"fixed", "flip", "severity"}),
 )
 def test_comparisons_answer_what_is_named_else_flips(
     attacks: list[str], measures: list[str], compared: set[str]
@@ -410,11 +417,6 @@ def test_comparisons_answer_what_is_named_else_flips(
 def test_net_rate_is_measured_if_named_or_without_labels(measures: list[str], is_labelled: bool, net: bool) -> None:
     cases = TWEAKSET if is_labelled else [replace(case, preferred=None, constraints=()) for case in TWEAKSET[:3]]
     assert find_scope(["prolixity"], measures, cases).net is net
-
-
-def test_exchange_rate_needs_no_distractor_in_worse_responses() -> None:
-    scope = find_scope(["prolixity"], ["exchange_rate"], TWEAKSET)
-    assert [one.name for one in scope.degradations] == ["severity-1", "severity-2", "severity-3"]
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 3))
@@ -457,13 +459,13 @@ def test_only_fitting_cases_are_drawn_and_the_others_counted() -> None:
 
 
 @each(
-    "measure, attack, truths",
-    ("gain_rate", "sycophancy", "unsupported or injection"),
+    "measure, attack, effects",
+    ("gain_rate", "sycophancy", "unearned or injection"),
     ("hollow-pass-rate", "plea", "hollow"),
-    ("robustness_rate", "plea", "same"),
+    ("robustness_rate", "plea", "same or unearned"),
 )
-def test_measure_of_another_truth_is_one_line(measure: str, attack: str, truths: str) -> None:
-    with pytest.raises(UsageError, match=f"{measure} needs an attack of truth {truths}; name one"):
+def test_measure_of_another_effect_is_one_line(measure: str, attack: str, effects: str) -> None:
+    with pytest.raises(UsageError, match=f"{measure} needs an attack of effect {effects}; name one"):
         find_scope([attack], [measure], load("tweakset").cases[:2])
 
 
@@ -485,10 +487,6 @@ def lines(*documents: dict[str, Any], lost: int = 0) -> list[str]:
     return [" ".join(text.split()) for text in summary(documents, lost)]
 
 
-def test_unused_judge_is_not_listed() -> None:
-    assert summary([]) == summary([make_report(counts=(0,) * 5)], 3) == []
-
-
 @each(
     "counts, message",
     ((1, 0, 0, 0, 0), "judge j: 1 call made, 0 saved by the store"),
@@ -497,6 +495,7 @@ def test_unused_judge_is_not_listed() -> None:
 )
 def test_calls_are_summarised(counts: tuple[int, ...], message: str) -> None:
     assert lines(make_report(counts=counts)) == [message]
+    assert summary([]) == summary([make_report(counts=(0,) * 5)], 3) == []
 
 
 def test_worker_counts_are_summed_and_crashes_counted() -> None:
@@ -528,26 +527,18 @@ def test_examples_share_one_row_and_each_rate_has_its_own() -> None:
     ]
 
 
-def test_unjudgeable_cases_have_no_rate() -> None:
-    assert lines(make_report(make_finding(0, 0, "inconclusive", excluded=3)))[2] == (
-        "inconclusive swap_consistent pairwise 0 of 0 – none 3 excluded"
-    )
-
-
-def test_search_shows_its_smallest_change() -> None:
+def test_search_shows_its_smallest_changes_and_no_rate_of_unjudgeable_cases() -> None:
     changes = [('"a" -> "b"', '+ "c"'), ('"might" -> "must"',), ('"may" -> "must"',), ()]
     searched = [make_finding(1, 1, "fail", searching=True, words=words) for words in changes]
     assert lines(make_report(*searched))[-2:] == [
         "smallest changes that flip a verdict:",
         'swap_consistent pairwise: "may" -> "must"',
     ]
-
-
-def test_number_of_changes_shown_is_bounded() -> None:
     rate: dict[str, Any] = {"threshold": 0.1, "lower": 0.2, "upper": 0.3}
     many = [make_finding(1, 1, "fail", words=(f"word {number:02}",), **rate) for number in range(FLIPS + 3)]
-    output = lines(make_report(*many, *many))
-    assert output[-2:] == ["swap_consistent pairwise: word 09", "and 3 more"]
+    assert lines(make_report(*many, *many))[-2:] == ["swap_consistent pairwise: word 09", "and 3 more"]
+    unjudgeable = make_report(make_finding(0, 0, "inconclusive", excluded=3))
+    assert lines(unjudgeable)[2] == "inconclusive swap_consistent pairwise 0 of 0 – none 3 excluded"
 
 
 def test_worker_report_is_printable_and_serialisable(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from distract.models.names import resolve
 from distract.models.options import Options
 from distract.report.terminal import show
 from distract.studies.attack.minimal.edits import find_edits
-from distract.studies.attack.minimal.view import describe_smallest
+from distract.studies.attack.minimal.smallest import describe_smallest
 from distract.studies.explain import rerun, run as explain_run
 from distract.studies.explain.view import NEAR, mark_edits
 
@@ -105,7 +105,7 @@ def test_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -> No
 
 def most_flipped_case(loaded: Any) -> str:
     """The case of a run with the most flips."""
-    from distract.studies.attack.minimal.clearest import clearest_flips
+    from distract.studies.attack.minimal.smallest import clearest_flips
 
     p = loaded.parameters
     cases = [one.case for one in clearest_flips(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"], 99)]

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,15 @@ from distract.core.run_decoder import RecordFile, decode_row as read
 from distract.core.runs import LoadedRun, load
 from distract.report.blocks import Sentence
 from distract.report.spreadsheet import format_csv
-from distract.studies.attack.briefs import CompactRows
+from distract.stats.figure import Counts, count
+from distract.stats.measures import MEASURES
 from distract.studies.attack.flip_view import COLUMNS, ShownFlip, flips_report
 from distract.studies.attack.flips import Flip, FlipOutcome, excerpt_difference, find_flips
-from distract.studies.attack.outcomes import CRITERIA, count_flips
+from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.measures.run import AnyRow, list_trials
 
 Triple = tuple[float, float, float]
+Margins = tuple[float, float]
 
 
 def make_rewrite(case: str, author: str, text: str, *, attack: str = "f", reasons: tuple[str, ...] = ()) -> Rewrite:
@@ -71,18 +74,9 @@ def test_flip_names_winner_loser_and_rewritten_response() -> None:
     ]
     third = find_flips(ROWS, rewrites, "pairwise", None, "f")[2]
     assert third == Flip(
-        case="c2",
-        protocol="pairwise",
-        rule=None,
-        attack="f",
-        rewritten="y",
-        other="x",
-        before=(0.25, 0.625),
-        after=(0.5, 0.25),
-        margin=0.625,
-        original="one\n\ntwo",
-        rewrite="one!\n\ntwo!",
-    )
+        case="c2", protocol="pairwise", rule=None, attack="f", rewritten="y", other="x",
+        before=(0.25, 0.625), after=(0.5, 0.25), margin=0.625, original="one\n\ntwo", rewrite="one!\n\ntwo!",
+    )  # fmt: skip
 
 
 def test_largest_margin_comes_first() -> None:
@@ -174,11 +168,14 @@ def list_flips_naively(rows: list[Row]) -> list[tuple[str, str, float]]:
     return sorted(results, key=lambda flip: (-flip[2], flip[0]))
 
 
+def count_flips(rows: Sequence[AnyRow], rule: str | None) -> Counts:
+    return count(MEASURES["flip_rate"], list_trials(rows, rule, "f"))
+
+
 @given(run_rows())
 def test_flips_listed_equal_flips_counted(rows: list[Row]) -> None:
     flips = find_flips(rows, (), "pairwise", None, "f", most=99)
-    counted = count_flips(rows, None, "f").outcomes.values()
-    assert len(flips) == sum(CRITERIA["flip_rate"](after, before) for _, after, before in counted)
+    assert len(flips) == sum(value for _, value in count_flips(rows, None).values.values())
     assert [(flip.case, flip.rewritten, flip.margin) for flip in flips] == list_flips_naively(rows)
     assert find_flips(rows, (), "pairwise", None, "f") == flips[:3]
 
@@ -242,15 +239,11 @@ ATTACK = ("attack", "--judge", "planted:longer", "--measure", "flip", "--protoco
 
 def write_data(texts: Mapping[str, tuple[str, str]]) -> None:
     """Write a case for each name, with a good response and a rival."""
-    lines = [
-        {
-            "id": name,
-            "prompt": f"{name}? {HOSTILE}",
-            "responses": [{"author": AUTHOR, "text": good}, {"author": "y", "text": rival}],
-        }
-        for name, (good, rival) in texts.items()
-    ]
-    Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    lines = list[str]()
+    for name, (good, rival) in texts.items():
+        responses = [{"author": AUTHOR, "text": good}, {"author": "y", "text": rival}]
+        lines.append(json.dumps({"id": name, "prompt": f"{name}? {HOSTILE}", "responses": responses}) + "\n")
+    Path("d.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
 @pytest.fixture
@@ -303,6 +296,12 @@ def test_filters_choose_protocols_and_attacks(attacked: Run) -> None:
     assert part == [one for one in whole if one["attack"] == "prolixity"]
     wrong = attacked("flips", "r", "--protocol", "absolute")
     assert (wrong.code, "unknown protocol 'absolute'" in wrong.err, wrong.err.count("\n")) == (2, True, 1)
+    clearest = json.loads(attacked("flips", "r", "--top", "1", "--json").out)["flips"][0]
+    assert attacked("explain", "r").out.startswith(f"case {clearest['case']} · ")
+    # A report without flips counts only the attacks that are named, else all three.
+    for attacks in (["prolixity"], ["prolixity", "assertiveness"], []):
+        shown = list(flips_report(load(Path("r")), [], 0, whole=False, protocols=["pairwise"], attacks=attacks))
+        assert len(shown) == (1 + len(attacks) if attacks else 3)
 
 
 def test_csv_holds_every_flip_and_no_formula(attacked: Run) -> None:
@@ -328,25 +327,12 @@ def test_run_without_flips_says_how_many_could(run: Run) -> None:
     check_refusal(run("explain", "r", "--attack", "prolixity"), "no verdict of these protocols and attacks flipped")
 
 
-def test_report_without_flips_counts_only_what_was_asked_for(attacked: Run) -> None:
-    loaded = load(Path("r"))
-    for attacks in (["prolixity"], ["prolixity", "assertiveness"]):
-        _, *counts = flips_report(loaded, [], 0, whole=False, protocols=["pairwise"], attacks=attacks)
-        assert len(counts) == len(attacks)
-    assert len(list(flips_report(loaded, [], 0, whole=False, protocols=["pairwise"]))) == 3
-
-
 def test_damaged_texts_are_skipped(attacked: Run) -> None:
     whole = attacked("flips", "r").out
     entries = [{"key": ["x"], "text": "a"}, {"key": {}}, {"text": 1}, {"key": None, "text": None}]
     Path("r/texts.jsonl").write_text("".join(json.dumps(one) + "\n" for one in entries), encoding="utf-8")
     report = attacked("flips", "r")
     assert (report.code, report.out) == (0, whole)
-
-
-def test_explain_takes_the_clearest_flip(attacked: Run) -> None:
-    first = json.loads(attacked("flips", "r", "--top", "1", "--json").out)["flips"][0]
-    assert attacked("explain", "r").out.startswith(f"case {first['case']} · ")
 
 
 def test_words_of_the_judge_are_shown_where_they_are_kept(run: Run) -> None:
@@ -392,35 +378,36 @@ def test_other_outcomes_are_shown_when_asked_for(run: Run) -> None:
     check_refusal(run("flips", "r", "--outcome", "held"))
 
 
-@each("outcome", "flip", "softened", "counter-flip")
-def test_sentences_name_the_winner_of_each_outcome(outcome: FlipOutcome) -> None:
-    pairs = {
-        "flip": ((0.2, 0.7), (0.8, 0.1)),
-        "softened": ((0.2, 0.7), (0.4, 0.4)),
-        "counter-flip": ((0.8, 0.1), (0.2, 0.7)),
-    }
-    before, after = pairs[outcome]
-    flip = Flip("c", "pairwise", None, "f", "mine", "other", before, after, 0.0, "a", "b", outcome=outcome)
+@each(
+    "outcome, margins, before, after",
+    (
+        "flip",
+        ((0.2, 0.7), (0.8, 0.1)),
+        "before: other wins by probability 0.70 to 0.20 for mine",
+        "after:  mine wins by probability 0.80 to 0.10 for other",
+    ),
+    (
+        "softened",
+        ((0.2, 0.7), (0.4, 0.4)),
+        "before: other wins by probability 0.70 to 0.20 for mine",
+        "after:  mine ties by probability 0.40 to 0.40 for other",
+    ),
+    (
+        "counter-flip",
+        ((0.8, 0.1), (0.2, 0.7)),
+        "before: mine wins by probability 0.80 to 0.10 for other",
+        "after:  other wins by probability 0.70 to 0.20 for mine",
+    ),
+)
+def test_sentences_name_the_winner_of_each_outcome(
+    outcome: FlipOutcome, margins: tuple[Margins, Margins], before: str, after: str
+) -> None:
+    flip = Flip("c", "pairwise", None, "f", "mine", "other", *margins, 0.0, "a", "b", outcome=outcome)
     run = LoadedRun(Path("r"), {"judge": "j"}, (), (), None, None)
     *_, first, second = flips_report(run, [ShownFlip(flip, "", "", ((), ()))], 1, whole=False)
     assert isinstance(first, Sentence)
     assert isinstance(second, Sentence)
-    assert (
-        str(first.text)
-        == {
-            "flip": "before: other wins by probability 0.70 to 0.20 for mine",
-            "softened": "before: other wins by probability 0.70 to 0.20 for mine",
-            "counter-flip": "before: mine wins by probability 0.80 to 0.10 for other",
-        }[outcome]
-    )
-    assert (
-        str(second.text)
-        == {
-            "flip": "after:  mine wins by probability 0.80 to 0.10 for other",
-            "softened": "after:  mine ties by probability 0.40 to 0.40 for other",
-            "counter-flip": "after:  other wins by probability 0.70 to 0.20 for mine",
-        }[outcome]
-    )
+    assert (str(first.text), str(second.text)) == (before, after)
 
 
 ONE = st.sampled_from([verdict("a"), verdict("b"), verdict("tie"), verdict(None)])
@@ -449,8 +436,8 @@ def test_compact_rows_give_the_same_counts_as_rows(rows: list[Row]) -> None:
     for protocol, rules in (("p", (None,)), ("absolute", ("score", "rating"))):
         rows_of_protocol = [one for one in rows if one.protocol == protocol]
         for rule in rules:
-            assert count_flips(briefs.of(protocol, "flip"), rule, "f") == count_flips(rows_of_protocol, rule, "f")
-            assert count_flips(briefs.of(protocol, "flip", "f"), rule, "f") == count_flips(rows_of_protocol, rule, "f")
+            for attack in (None, "f"):
+                assert count_flips(briefs.of(protocol, "flip", attack), rule) == count_flips(rows_of_protocol, rule)
         masses = [j.mass for one in rows_of_protocol for j in one.judgments if j.mass is not None]
         assert [mass for brief in briefs.of(protocol, "flip") for mass in brief.masses] == masses
     assert briefs.clusters == {one.case: one.cluster for one in rows}

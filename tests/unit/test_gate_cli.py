@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -28,14 +28,12 @@ GREEN = '<testsuites><testsuite package="distract" tests="1" failures="0" errors
 
 def cases(number: int, **more: Any) -> list[dict[str, Any]]:
     """Cases with one prompt each, whose responses the null attack changes."""
+    texts = {"x": "I think red  is colour", "y": "Blue might be  the nicest colour"}
     return [
         {
             "id": f"c{i}",
             "prompt": f"Name colour {i}.",
-            "responses": [
-                {"author": "x", "text": f"I think red  is colour {i}."},
-                {"author": "y", "text": f"Blue might be  the nicest colour {i}."},
-            ],
+            "responses": [{"author": author, "text": f"{text} {i}."} for author, text in texts.items()],
             **more,
         }
         for i in range(number)
@@ -86,31 +84,21 @@ def commands(log: str) -> list[str]:
 @pytest.mark.parametrize(
     ("judge", "options", "code"),
     [
-        ("planted:fair", (), 0),
-        ("planted:fair", ("--certify",), 0),
-        ("planted:longer", (), 1),
-        ("planted:longer", ("--certify",), 1),
-        ("planted:garbage", (), 3),
-        ("planted:garbage", ("--certify",), 1),
-        ("planted:garbage", ("--max-invalid-rate", "1"), 3),
-        ("planted:garbage", ("--max-invalid-rate", "1", "--no-certify"), 3),
-        ("planted:first", (), 3),
-        ("planted:fair", ("--limit", "5"), 3),
-        ("planted:fair", ("--limit", "5", "--certify"), 1),
-        ("planted:fair", ("--limit", "42", "--min-n", "43"), 3),
-        ("planted:fair", ("--limit", "42", "--confidence", "0.999"), 3),
-        ("planted:fair", ("--confidence", "0.5", "--limit", "20"), 0),
-        ("planted:fair", ("--limit", "8", "--max-flip-rate", "0.99"), 0),
-        ("planted:fair", ("--limit", "1", "--max-flip-rate", "0.99"), 3),  # one label shows nothing
-        ("planted:longer", ("--max-flip-rate", "0.000001"), 1),
-        ("planted:longest", (), 2),
+        ("fair", (), 0), ("fair", ("--certify",), 0), ("longer", (), 1), ("longer", ("--certify",), 1),
+        ("garbage", (), 3), ("garbage", ("--certify",), 1), ("garbage", ("--max-invalid-rate", "1"), 3),
+        ("garbage", ("--max-invalid-rate", "1", "--no-certify"), 3), ("first", (), 3),
+        ("fair", ("--limit", "5"), 3), ("fair", ("--limit", "5", "--certify"), 1),
+        ("fair", ("--limit", "42", "--min-n", "43"), 3), ("fair", ("--limit", "42", "--confidence", "0.999"), 3),
+        ("fair", ("--confidence", "0.5", "--limit", "20"), 0),
+        ("fair", ("--limit", "8", "--max-flip-rate", "0.99"), 0),
+        ("fair", ("--limit", "1", "--max-flip-rate", "0.99"), 3),  # one label shows nothing
+        ("longer", ("--max-flip-rate", "0.000001"), 1), ("longest", (), 2),
     ],
-)
+)  # fmt: skip
 def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[str, ...], code: int) -> None:
     arguments = options if THRESHOLD[0] in options else (*THRESHOLD, *options)
-    ran = run(
-        "gate", *RULES, "--judge", judge, *PAIRWISE, *arguments, "--json", "--junit", "j.xml", "--summary", "s.md"
-    )
+    outputs = ("--json", "--junit", "j.xml", "--summary", "s.md")
+    ran = run("gate", *RULES, "--judge", f"planted:{judge}", *PAIRWISE, *arguments, *outputs)
     assert ran.code == code, ran.err
     assert is_green("j.xml") == (code == 0)
     assert Path("s.md").read_text(encoding="utf-8").startswith("## distract gate: ")
@@ -120,13 +108,11 @@ def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[
         return
     assert ran.out.isascii()
     decision = ran.document["decision"]
-    assert code == (
-        1 if "--certify" in options and decision == "inconclusive" else {"pass": 0, "fail": 1}.get(decision, 3)
-    )
+    assert code == {"pass": 0, "fail": 1, "inconclusive": 1 if "--certify" in options else 3}[decision]
     assert {check["decision"] for check in ran.document["checks"]} == {decision}
 
 
-@pytest.mark.parametrize("reads_slots", [False, True])
+@each("reads_slots", False, True)
 def test_budget_holds_where_cases_share_texts(run: Run, watch: Watch, reads_slots: bool) -> None:
     opened = watch(judge=ScriptedBackend(planted_fair, reads_slots=reads_slots))
     same = [{**case, "prompt": "Name a colour.", "responses": cases(1)[0]["responses"]} for case in cases(12)]
@@ -143,7 +129,7 @@ def test_budget_holds_within_a_case(run: Run, watch: Watch) -> None:
     assert ran.document["effort"]["cut"]
 
 
-@pytest.mark.parametrize("budget", [(), ("--budget", "60")])
+@each("budget", (), ("--budget", "60"))
 def test_budget_covers_all_models_and_effort_the_judge_only(run: Run, watch: Watch, budget: tuple[str, ...]) -> None:
     opened = watch()
     ran = run("gate", "--judge", "planted:fair", "--generator", "smollm2-135m", "--attack", "prolixity", *PAIRWISE,
@@ -164,7 +150,7 @@ def test_exhausted_budget_is_explained(run: Run) -> None:
     fits(ran.out)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@each("number, code", (signal.SIGINT, 130), (signal.SIGTERM, 143))
 def test_gate_stopped_by_a_signal_never_passes(run: Run, watch: Watch, number: int, code: int) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     watch(breaks_after=10, error=StopSignal(number))
@@ -178,9 +164,14 @@ def single(name: str) -> dict[str, Any]:
     return {**cases(1)[0], "id": name, "prompt": f"Name {name}.", "responses": cases(1)[0]["responses"][:1]}
 
 
+SHORT = {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 9}
+"""A limit that makes every longer rewrite unfaithful."""
+
+
 @each(
     "data, options, code",
     ([], (), 2),
+    (cases(40, constraints=[SHORT]), PAIRWISE, 3),
     ([single("s1"), single("s2")], (), 2),
     (cases(28), PAIRWISE, 3),
     (cases(40), ("--max-invalid-rate", "0"), 3),
@@ -197,42 +188,14 @@ def test_too_little_evidence_never_passes(
     assert "PASS" not in ran.out
 
 
-def test_rejected_rewrites_are_no_evidence(run: Run) -> None:
-    """A length limit makes every longer rewrite unfaithful."""
-    short = {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 9}
-    data = write("d.jsonl", cases(40, constraints=[short]))
-    ran = run(*GATE, "--judge", "planted:fair", "--data", data, *PAIRWISE, "--json")
-    assert ran.code == 3, ran.out
-    (check,) = ran.document["checks"]
-    assert (check["n"], check["decision"]) == (0, "inconclusive")
-    assert check["excluded"] > 0
-
-
-@pytest.mark.parametrize(
+@each(
     "wrong",
-    [
-        ("--data", "none.jsonl"),
-        ("--attack", "severity-2"),
-        ("--protocol", "pairwize"),
-        ("--judge", "planted:fairest"),
-        ("--judge", "smolm2"),
-        ("--baseline", "nowhere"),
-        ("--config", "none.toml"),
-        ("--summary", "."),
-        ("--store", "d.jsonl"),
-        ("--out", "d.jsonl"),
-        ("--dtype", "float32"),
-        ("--max-flip-rate", "1.5"),
-        ("--max-flip-rate", "0.0000001"),
-        ("--confidence", "1"),
-        ("--min-n", "0"),
-        ("--budget", "0"),
-        ("--ahead", "0"),
-        ("--limit", "none"),
-        ("--nonsense",),
-        ("--judge", "planted:fair"),
-    ],
-)
+    ("--data", "none.jsonl"), ("--attack", "severity-2"), ("--protocol", "pairwize"), ("--judge", "planted:fairest"),
+        ("--judge", "smolm2"), ("--baseline", "nowhere"), ("--config", "none.toml"), ("--summary", "."),
+        ("--store", "d.jsonl"), ("--out", "d.jsonl"), ("--dtype", "float32"), ("--max-flip-rate", "1.5"),
+        ("--max-flip-rate", "0.0000001"), ("--confidence", "1"), ("--min-n", "0"), ("--budget", "0"), ("--ahead", "0"),
+        ("--limit", "none"), ("--nonsense",), ("--judge", "planted:fair"),
+)  # fmt: skip
 def test_error_never_leaves_an_older_passing_result(run: Run, wrong: tuple[str, ...]) -> None:
     write("d.jsonl", cases(3))
     Path("j.xml").write_text(GREEN, encoding="utf-8")
@@ -259,31 +222,26 @@ def test_missing_job_summary_never_passes(run: Run, monkeypatch: pytest.MonkeyPa
     assert "GITHUB_STEP_SUMMARY" in ran.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        ("limits", {}),
-        ("limits", {"nonsense": 1}),
-        ("limits", None),
-        ("limits", {"max_flip_rate": "x"}),
-        ("limits", {"max_flip_rate": 7}),
-        ("checks", 5),
-        ("checks", []),
-        ("checks", [["pairwise"]]),
-        ("checks", [["nowhere", "prolixity"]]),
-        ("measure", "vibes"),
-        ("prompts", {"1": -3}),
-        ("prompts", {"x": 1}),
-        ("baseline", [{}]),
-        ("budget", "all"),
-    ],
-)
+def change_record(folder: str, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the parameters of a run, and the checksum of its record."""
+    path, manifest = Path(folder, "run.json"), Path(folder, "manifest.json")
+    record, checksums = (json.loads(one.read_text(encoding="utf-8")) for one in (path, manifest))
+    change(record["parameters"])
+    path.write_text(json.dumps(record), encoding="utf-8")
+    checksums["checksums"]["run.json"] = checksum(path)
+    manifest.write_text(json.dumps(checksums), encoding="utf-8")
+
+
+@each(
+    "place, value",
+    ("limits", {}), ("limits", {"nonsense": 1}), ("limits", None), ("limits", {"max_flip_rate": "x"}),
+        ("limits", {"max_flip_rate": 7}), ("checks", 5), ("checks", []), ("checks", [["pairwise"]]),
+        ("checks", [["nowhere", "prolixity"]]), ("measure", "vibes"), ("prompts", {"1": -3}), ("prompts", {"x": 1}),
+        ("baseline", [{}]), ("budget", "all"),
+)  # fmt: skip
 def test_foreign_gate_record_is_one_line(run: Run, place: str, value: object) -> None:
     assert run(*GATE, "--judge", "planted:longer", *PAIRWISE, "--out", "r").code == 1
-    path = Path("r/run.json")
-    record = json.loads(path.read_text(encoding="utf-8"))
-    record["parameters"]["gate"][place] = value
-    path.write_text(json.dumps(record), encoding="utf-8")
+    change_record("r", lambda parameters: parameters["gate"].update({place: value}))
     ran = run("report", "r")
     assert "Traceback" not in ran.err
     assert "PASS" not in ran.out
@@ -307,70 +265,23 @@ NOISY = ("--judge", "planted:random", *RULES, *PAIRWISE, "--orders", "given")
 """In a single order, this judge never ties."""
 
 
-def test_missing_controls_are_an_error(run: Run) -> None:
-    assert run("attack", *NOISY, "--out", "r").code == 0
-    check_refusal(run("gate", "r", "--max-flip-rate", "0.1", "--control"), "--control")
-
-
-def test_noiseless_judge_fails_by_its_excess(run: Run) -> None:
-    ran = run(*GATE, "--judge", "planted:longer", "--control", "--json")
-    assert ran.code == 1
-    assert {check["reference"] for check in ran.document["checks"] if not check["skipped"]} == {0.0}
-
-
 def test_live_gate_of_an_earlier_version_must_be_rerun(run: Run) -> None:
     assert run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--out", "r").code == 0
-    path = Path("r/run.json")
-    record = json.loads(path.read_text(encoding="utf-8"))
-    del record["parameters"]["gate"]["labelled"]
-    path.write_text(json.dumps(record), encoding="utf-8")
-    manifest = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
-    manifest["checksums"]["run.json"] = checksum(path)
-    Path("r/manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    change_record("r", lambda parameters: parameters["gate"].pop("labelled"))
     check_refusal(run("report", "r"), "an earlier version of distract decided this gate by other rules; run it again")
 
 
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        (("--judge", "planted:fair"), "--judge"),
-        (("--budget", "5"), "--budget"),
-        (("--ahead", "2"), "--ahead"),
-        (("--limit", "5"), "--limit"),
-        (("--seed", "0"), "--seed"),
-        (("--data", "tweakset"), "--data"),
-        (("--protocol", "pairwise"), "--protocol"),
-        (("--attack", "prolixity"), "--attack"),
-        (("--generator", "rules"), "--generator"),
-        (("--out", "x"), "--out"),
-        (("--store", "x"), "--store"),
-        (("--samples", "1"), "--samples"),
-        (("--dtype", "auto"), "--dtype"),
-        (("--baseline", "r", "--control"), "--control"),
-    ],
-)
-def test_finished_run_is_read_unchanged(run: Run, options: tuple[str, ...], name: str) -> None:
-    assert run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--out", "r", "--limit", "2").code == 0
-    ran = run("gate", "r", "--max-flip-rate", "0.1", *options)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
-    assert name in ran.err
-    assert f"{name} goes with {name}" not in ran.err
-
-
-@pytest.mark.parametrize("option", ["--margin", "--max-shift", "--max-exchange-rate"])
-@pytest.mark.parametrize("value", ["-1", "nan", "inf", "much", "1e9", ""])
+@each("option", "--margin", "--max-shift", "--max-exchange-rate")
+@each("value", "-1", "nan", "inf", "much", "1e9", "")
 def test_wrong_amounts_are_one_line(run: Run, option: str, value: str) -> None:
-    check_refusal(
-        run(*GATE, "--judge", "planted:fair", option, value), f"'{option}'", "expected a number from 0 to 1000"
-    )
+    ran = run(*GATE, "--judge", "planted:fair", option, value)
+    check_refusal(ran, f"'{option}'", "expected a number from 0 to 1000")
 
 
 @each("option", "--max-shift", "--max-exchange-rate")
 def test_live_gate_measures_no_worth(run: Run, option: str) -> None:
-    check_refusal(
-        run(*GATE, "--judge", "planted:fair", option, "1"),
-        f"{option} needs a finished run: run `distract attack` first",
-    )
+    ran = run(*GATE, "--judge", "planted:fair", option, "1")
+    check_refusal(ran, f"{option} needs a finished run: run `distract attack` first")
     Path("distract.toml").write_text(f"[gate]\n{option.removeprefix('--')} = 1\n", encoding="utf-8")
     assert run(*GATE, "--judge", "planted:fair").code == 2
 
@@ -383,8 +294,18 @@ def test_margin_makes_ties_of_certain_verdicts(run: Run, margin: str, code: int,
     assert (ran.code, ran.document["margin"], check["n"]) == (code, float(margin), n), ran.err
 
 
-def test_contradictory_live_options_are_refused(run: Run) -> None:
+def test_contradictory_options_are_refused(run: Run) -> None:
     assert run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--out", "r", "--limit", "2").code == 0
+    # A finished run is read unchanged.
+    for options in (
+        ("--judge", "planted:fair"), ("--budget", "5"), ("--ahead", "2"), ("--limit", "5"), ("--seed", "0"),
+        ("--data", "tweakset"), ("--protocol", "pairwise"), ("--attack", "prolixity"), ("--generator", "rules"),
+        ("--out", "x"), ("--store", "x"), ("--samples", "1"), ("--dtype", "auto"), ("--control", "--baseline", "r"),
+        ("--control",),
+    ):  # fmt: skip
+        ran = run("gate", "r", "--max-flip-rate", "0.1", *options)
+        check_refusal(ran, options[0])
+        assert f"{options[0]} goes with {options[0]}" not in ran.err
     for arguments, message in (
         (("gate",), "--max-flip-rate"),
         (("gate", "--max-flip-rate", "0.1"), "--judge"),
@@ -429,15 +350,11 @@ def test_hostile_names_are_escaped_in_terminal_log_and_files(
     assert annotations
     assert all(one.startswith(ours) for one in annotations)
     assert [one for one in commands(ran.err) if one.strip().startswith("::")] == []
-    for text in (
-        ran.out,
-        ran.err,
-        Path("step.md").read_text(encoding="utf-8"),
-        Path("j.xml").read_text(encoding="utf-8"),
-    ):
+    step = Path("step.md").read_text(encoding="utf-8")
+    for text in (ran.out, ran.err, step, Path("j.xml").read_text(encoding="utf-8")):
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
-    assert "<b>" not in Path("step.md").read_text(encoding="utf-8")
-    assert "@team" not in Path("step.md").read_text(encoding="utf-8")
+    assert "<b>" not in step
+    assert "@team" not in step
     failures = suite("j.xml").findall("testcase/failure")
     assert failures
     assert all("::error::boom" in (one.text or "") for one in failures)

@@ -20,17 +20,24 @@ from distract.core.errors import UsageError
 from distract.core.records import Row
 from distract.core.runs import LoadedRun
 from distract.stats.intervals import effective_n, lower_bound, p_above, upper_bound
-from distract.studies.attack.briefs import CompactRows
-from distract.studies.gate import boundary as module
-from distract.studies.gate.boundary import Boundary, boundary, end_probability
-from distract.studies.gate.dependence import clustered_hits_reason, shrink_counts, uneven_prompts_reason
-from distract.studies.gate.exact import count_needed
+from distract.studies.gate import monitor as module
+from distract.studies.gate.exact import clustered_hits_reason, count_needed, shrink_counts, uneven_prompts_reason
 from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import Limits, least_n
-from distract.studies.gate.live_rule import LiveGate, record, replay_gate
-from distract.studies.gate.mixture import BETS, Bets, Direction, bet_rates, log_mean, outcome_gains
-from distract.studies.gate.usability import AT_ONCE, DiscernmentMonitor, assess_run, conclude
-from distract.studies.gate.verdict import Verdict
+from distract.studies.gate.live import LiveGate, record, replay_gate
+from distract.studies.gate.monitor import (
+    BETS,
+    Bets,
+    Boundary,
+    Direction,
+    bet_rates,
+    boundary,
+    end_probability,
+    log_mean,
+    outcome_gains,
+)
+from distract.studies.gate.verdict import AT_ONCE, DiscernmentMonitor, Verdict, assess_run, conclude
+from distract.studies.measures.compact_rows import CompactRows
 
 
 def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", invalid: int = 0, **more: Any) -> list[Row]:
@@ -44,7 +51,7 @@ def run(*parts: list[Row], **more: Any) -> LoadedRun:
 
 
 def gate(*parts: list[Row], threshold: float = 0.10, **more: Any) -> tuple[str, str]:
-    verdict = decide(run(*parts, controls=["null"], **more), Limits(threshold))
+    verdict = decide(run(*parts, controls=["null"], **more), Limits.of(max_flip_rate=threshold))
     return verdict.decision, verdict.reason
 
 
@@ -66,9 +73,7 @@ def test_all_checks_must_pass() -> None:
 
 
 def test_failures_are_adjusted_for_their_number() -> None:
-    barely = rate(8, 40)
-    assert gate(barely)[0] == "fail"
-    assert gate(barely, *(rate(4, 40, attack=f"g{i}") for i in range(3)))[0] == "inconclusive"
+    assert gate(rate(8, 40), *(rate(4, 40, attack=f"g{i}") for i in range(3)))[0] == "inconclusive"
 
 
 def test_only_headline_rules_and_real_attacks_are_checked() -> None:
@@ -84,14 +89,15 @@ def test_gate_fails_closed() -> None:
     assert gate([]) == ("inconclusive", "no attack was measured (controls are not checked)")
     assert gate(rate(0, 0, invalid=40))[0] == "inconclusive"
     assert gate(rows("!" * 400))[0] == "inconclusive"
+    # The baseline verdicts are invalid, so no pair is eligible and no flip can be hidden.
+    assert gate(rows("0" * 40 + "!" * 5))[0] == "pass"
     assert gate(rate(0, 400), flaw="the run is unfinished") == ("inconclusive", "the run is unfinished")
     assert "at least 29 are needed to pass" in gate(rate(0, 10))[1]
 
 
 def test_dependent_cases_count_for_less() -> None:
-    assert gate(rate(0, 80, prompts=20)) == (
-        "inconclusive", "pairwise under f: only 20 prompts; at least 29 are needed to pass at 0.1"
-    )  # fmt: skip
+    few = "pairwise under f: only 20 prompts; at least 29 are needed to pass at 0.1"
+    assert gate(rate(0, 80, prompts=20)) == ("inconclusive", few)
     assert gate(rate(0, 80, prompts=29))[0] == "pass"
     # Few prompts do not weaken a failure.
     assert gate(rate(60, 80, prompts=20))[0] == "fail"
@@ -100,13 +106,13 @@ def test_dependent_cases_count_for_less() -> None:
 def test_few_prompts_are_reported() -> None:
     few = "29 prompts only: bounds are rough"
     for prompts, is_noted in ((29, True), (30, False), (None, False)):
-        assert (few in decide(run(rate(0, 87, prompts=prompts)), Limits(0.3)).notes) == is_noted
-    assert not any("rough" in note for note in decide(run(rate(0, 20)), Limits(0.3)).notes)
+        assert (few in decide(run(rate(0, 87, prompts=prompts)), Limits.of(max_flip_rate=0.3)).notes) == is_noted
+    assert not any("rough" in note for note in decide(run(rate(0, 20)), Limits.of(max_flip_rate=0.3)).notes)
 
 
 @each("invalid", 0, 1, 3, 8)
 def test_invalid_verdict_counts_against_the_decision(invalid: int) -> None:
-    limits = Limits(0.1)
+    limits = Limits.of(max_flip_rate=0.1)
     (check,) = decide(run(rate(2, 92, invalid=invalid)), limits).checks
     n = 92 + invalid
     assert (check.n, check.k, check.invalid) == (92, 2, invalid)
@@ -116,37 +122,30 @@ def test_invalid_verdict_counts_against_the_decision(invalid: int) -> None:
     assert (f"({invalid} invalid verdicts may be flips)" in check.reason) == (invalid >= 3)
 
 
-def test_no_flips_with_a_fifth_invalid_do_not_pass() -> None:
-    decision, reason = gate(rate(0, 40, invalid=10))
-    assert decision == "inconclusive"
-    assert "10 invalid verdicts may be flips" in reason
-    # The baseline verdicts are invalid, so no pair is eligible and no flip can be hidden.
-    assert gate(rows("0" * 40 + "!" * 5))[0] == "pass"
-
-
 @each("ties, decision", (0, "pass"), (100, "pass"), (160, "pass"), (161, "inconclusive"))
 def test_small_eligible_share_never_passes(ties: int, decision: str) -> None:
-    result = decide(run(rows("0" * 40 + "t" * ties)), Limits(0.1))
+    result = decide(run(rows("0" * 40 + "t" * ties)), Limits.of(max_flip_rate=0.1))
     assert (result.decision, result.checks[0].eligible_share) == (decision, near(40 / (40 + ties)))
     assert result.document()["checks"][0]["eligible_share"] == round(40 / (40 + ties), 4)
     if decision != "pass":
         assert "only 19.9% of the comparisons are eligible" in result.reason
-        assert decide(run(rows("0" * 40 + "t" * ties)), Limits(0.1, min_eligible=0.0)).decision == "pass"
-        assert decide(run(rows("1" * 40 + "t" * ties)), Limits(0.1)).decision == "fail"
+        lenient = Limits.of(max_flip_rate=0.1, min_eligible=0.0)
+        assert decide(run(rows("0" * 40 + "t" * ties)), lenient).decision == "pass"
+        assert decide(run(rows("1" * 40 + "t" * ties)), Limits.of(max_flip_rate=0.1)).decision == "fail"
 
 
 def test_each_prompt_counts_as_at_least_one_pair() -> None:
     values = [0.0] * 196 + [1.0] * 4
     clusters = [at // 4 for at in range(200)]
     assert effective_n(values, clusters, 0.05) < 50
-    assert shrink_counts(values, clusters, Limits()) == (1.0, 50.0)
-    assert shrink_counts(values, range(200), Limits()) == (4.0, 200.0)
+    assert shrink_counts(values, clusters, Limits.of()) == (1.0, 50.0)
+    assert shrink_counts(values, range(200), Limits.of()) == (4.0, 200.0)
 
 
 def test_one_repeated_prompt_costs_no_power() -> None:
     values, clusters = [1.0] * 3 + [0.0] * 97, [*range(98), 97, 96]
-    assert clustered_hits_reason(values, clusters, 0.1, Limits()) is None
-    assert clustered_hits_reason(values, [number // 5 for number in range(100)], 0.1, Limits()) is not None
+    assert clustered_hits_reason(values, clusters, 0.1, Limits.of()) is None
+    assert clustered_hits_reason(values, [number // 5 for number in range(100)], 0.1, Limits.of()) is not None
 
 
 @each(
@@ -158,18 +157,17 @@ def test_one_repeated_prompt_costs_no_power() -> None:
 )
 def test_rise_does_not_pass_on_a_few_large_prompts(sizes: tuple[int, ...], passes: bool) -> None:
     clusters = [prompt for prompt, size in enumerate(sizes) for _ in range(size)]
-    assert (uneven_prompts_reason(clusters, 0.05, Limits()) is None) == passes
+    assert (uneven_prompts_reason(clusters, 0.05, Limits.of()) is None) == passes
 
 
 def test_one_large_prompt_does_not_outweigh_small_ones() -> None:
     """One pair of each of 20 small prompts flips; a large prompt without flips outweighs them in the rate."""
     clusters = [at // 2 for at in range(40)] + [20 + at for at in range(20)] + [40] * 940
     values = [float(at < 40 and at % 2 == 0) for at in range(1000)]
-    assert "do not show that the mean over prompts is below 0.1" in str(
-        clustered_hits_reason(values, clusters, 0.1, Limits())
-    )
-    assert clustered_hits_reason([0.0] * 1000, clusters, 0.1, Limits()) is None
-    assert clustered_hits_reason(values, range(1000), 0.1, Limits()) is None
+    reason = str(clustered_hits_reason(values, clusters, 0.1, Limits.of()))
+    assert "do not show that the mean over prompts is below 0.1" in reason
+    assert clustered_hits_reason([0.0] * 1000, clusters, 0.1, Limits.of()) is None
+    assert clustered_hits_reason(values, range(1000), 0.1, Limits.of()) is None
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 0.9))
@@ -179,9 +177,8 @@ def test_lower_threshold_never_turns_a_failure_into_a_pass(k: int, rest: int, th
     assert order[strict[0]] <= order[lenient[0]]
 
 
-@each("threshold, n", (0.10, 29), (0.05, 59), (0.01, 299), (0.5, 5))
-def test_least_n_matches_known_values(threshold: float, n: int) -> None:
-    assert least_n(threshold, 0.95) == n
+def test_least_n_matches_known_values() -> None:
+    assert [least_n(threshold, 0.95) for threshold in (0.10, 0.05, 0.01, 0.5)] == [29, 59, 299, 5]
 
 
 def decide_all(*parts: list[Row], limits: Limits) -> tuple[str, str, int | None]:
@@ -192,20 +189,20 @@ def decide_all(*parts: list[Row], limits: Limits) -> tuple[str, str, int | None]
 def test_each_check_has_its_own_threshold() -> None:
     two = (rate(8, 100), rate(8, 100, protocol="absolute"))
     assert gate(*two)[0] == "inconclusive"
-    limits = Limits(0.10, {"pairwise": 0.2, "absolute/f": 0.03})
+    limits = Limits.of(max_flip_rate=0.10, others={"pairwise": 0.2, "absolute/f": 0.03})
     result = decide(run(*two), limits)
     assert [(check.threshold, check.decision) for check in result.checks] == [(0.03, "fail"), (0.2, "pass")]
     with pytest.raises(UsageError, match="absolute under f has no threshold"):
-        decide(run(*two), Limits(None, {"pairwise": 0.2}))
+        decide(run(*two), Limits.of(others={"pairwise": 0.2}))
 
 
 @each(
     "invalid, limits, decision, reason",
-    (2, Limits(0.1), "pass", "is below 0.1"),
-    (10, Limits(0.1), "inconclusive", "10 invalid verdicts may be flips"),
-    (10, Limits(0.1, max_invalid_rate=0.05), "inconclusive", "10 of 110 verdicts are invalid"),
-    (0, Limits(0.1, max_invalid_rate=0.0), "pass", "is below 0.1"),
-    (0, Limits(0.1, min_n=101), "inconclusive", "fewer valid verdicts (100) than --min-n 101"),
+    (2, Limits.of(max_flip_rate=0.1), "pass", "is below 0.1"),
+    (10, Limits.of(max_flip_rate=0.1), "inconclusive", "10 invalid verdicts may be flips"),
+    (10, Limits.of(max_flip_rate=0.1, max_invalid_rate=0.05), "inconclusive", "10 of 110 verdicts are invalid"),
+    (0, Limits.of(max_flip_rate=0.1, max_invalid_rate=0.0), "pass", "is below 0.1"),
+    (0, Limits.of(max_flip_rate=0.1, min_n=101), "inconclusive", "fewer valid verdicts (100) than --min-n 101"),
 )
 def test_too_few_or_too_many_invalid_verdicts_never_pass(
     invalid: int, limits: Limits, decision: str, reason: str
@@ -217,22 +214,22 @@ def test_too_few_or_too_many_invalid_verdicts_never_pass(
 
 
 def test_open_check_states_how_many_verdicts_would_decide() -> None:
-    assert decide_all(rate(0, 10), limits=Limits(0.10))[2] == 29
-    assert decide_all(rate(0, 10), limits=Limits(0.10, min_n=50))[2] == 50
-    decision, reason, more = decide_all(rate(5, 100), limits=Limits(0.10))
+    assert decide_all(rate(0, 10), limits=Limits.of(max_flip_rate=0.10))[2] == 29
+    assert decide_all(rate(0, 10), limits=Limits.of(max_flip_rate=0.10, min_n=50))[2] == 50
+    decision, reason, more = decide_all(rate(5, 100), limits=Limits.of(max_flip_rate=0.10))
     assert (decision, more) == ("inconclusive", 129)
     assert reason.endswith("do not settle 0.1; at this rate about 129 verdicts would")
-    assert decide_all(rate(10, 100), limits=Limits(0.10))[2] is None
+    assert decide_all(rate(10, 100), limits=Limits.of(max_flip_rate=0.10))[2] is None
     # A failure needs more evidence if there is another check.
-    assert decide_all(rate(29, 200), limits=Limits(0.10))[0] == "fail"
-    assert decide_all(rate(29, 200), rate(14, 100, attack="g"), limits=Limits(0.10))[2] == 235
+    assert decide_all(rate(29, 200), limits=Limits.of(max_flip_rate=0.10))[0] == "fail"
+    assert decide_all(rate(29, 200), rate(14, 100, attack="g"), limits=Limits.of(max_flip_rate=0.10))[2] == 235
     # Dependent verdicts carry less evidence, so more of them and more prompts are needed.
-    assert decide_all(rate(0, 80, prompts=20), limits=Limits(0.10))[2] == 29 * 4
+    assert decide_all(rate(0, 80, prompts=20), limits=Limits.of(max_flip_rate=0.10))[2] == 29 * 4
 
 
 @given(st.floats(0, 1), st.sampled_from([0.02, 0.1, 0.3, 0.5]), st.integers(1, 8))
 def test_stated_number_of_verdicts_does_decide(observed: float, threshold: float, checks: int) -> None:
-    limits = Limits(threshold)
+    limits = Limits.of(max_flip_rate=threshold)
     n = count_needed(observed, threshold, limits, checks)
     if n is None:
         assert abs(observed - threshold) < 0.01
@@ -240,12 +237,6 @@ def test_stated_number_of_verdicts_does_decide(observed: float, threshold: float
         assert upper_bound(math.ceil(observed * n), n) < threshold
     else:
         assert checks * p_above(math.floor(observed * n), n, threshold) <= limits.alpha + 1e-12
-
-
-def test_certify_makes_an_open_gate_fail() -> None:
-    for certify, code in ((False, 3), (True, 1)):
-        assert decide(run(rate(5, 100)), Limits(0.1, certify=certify)).exit_code == code
-        assert decide(run(rate(0, 100)), Limits(0.1, certify=certify)).exit_code == 0
 
 
 @each(
@@ -257,7 +248,7 @@ def test_certify_makes_an_open_gate_fail() -> None:
 def test_limits_are_validated(field: str, value: object) -> None:
     limits: dict[str, Any] = {field: value}
     with pytest.raises(UsageError, match="expected a"):
-        Limits(**limits)
+        Limits.of(**limits)
 
 
 SIDES: tuple[Direction, ...] = ("above", "below")
@@ -292,21 +283,11 @@ def log_counted(threshold: float, side: Direction, k: int, n: int) -> float:
         return float((sum((one**k * zero ** (n - k) for one, zero in ratios), Decimal(0)) / BETS).ln())
 
 
-@each("side", *SIDES)
-@each("threshold", *THRESHOLDS)
-def test_bet_rates_are_strictly_on_their_side(threshold: float, side: Direction) -> None:
-    rates = bet_rates(threshold, side)
-    assert rates.shape == (BETS,)
-    low, high = (threshold, 1.0) if side == "above" else (0.0, threshold)
-    assert low < rates[0]
-    assert rates[-1] < high
-    assert np.all(np.diff(rates) > 0)
-
-
 @given(thresholds, sides)
 def test_rates_are_sorted_and_finite_at_any_threshold(threshold: float, side: Direction) -> None:
     rates = bet_rates(threshold, side)
-    assert np.all(np.diff(rates) >= 0)
+    assert rates.shape == (BETS,)
+    assert np.all((np.diff(rates) > 0) | ((threshold not in THRESHOLDS) & (np.diff(rates) == 0)))
     assert np.all((rates > threshold) if side == "above" else (rates < threshold))
     assert rates[0] > 0
     assert rates[-1] < 1
@@ -314,25 +295,11 @@ def test_rates_are_sorted_and_finite_at_any_threshold(threshold: float, side: Di
         assert np.all(np.isfinite(gains))
 
 
-@given(thresholds, sides, shares)
-def test_no_bet_gains_under_a_rate_on_the_wrong_side(threshold: float, side: Direction, share: float) -> None:
-    t = Fraction(threshold)
-    rate = t * Fraction(share) if side == "above" else t + (1 - t) * Fraction(share)
-    for bet in Bets(threshold, side)._lambdas.tolist():
-        up, down = 1 + Fraction(bet) * (1 - t), 1 - Fraction(bet) * t
-        assert rate * up + (1 - rate) * down <= 1
-        assert up >= 0
-        assert down >= 0
-
-
 @given(thresholds, sides, st.lists(shares, min_size=1, max_size=5), st.data())
 def test_no_bet_gains_under_dependent_prompt_values(
     threshold: float, side: Direction, values: list[float], data: st.DataObject
 ) -> None:
-    """Any distribution of prompts whose expected value lies on the wrong side, with any dependence between prompts.
-
-    Prompts are mixed with an extreme one so that the mean equals the threshold.
-    """
+    """Of any distribution with a mean on the wrong side: those over it are mixed with an extreme one, down to it."""
     t, width = Fraction(threshold), data.draw(st.integers(len(values), 8))
     total = sum(map(Fraction, values), Fraction(0)) - len(values) * t
     wrong = total <= 0 if side == "above" else total >= 0
@@ -464,6 +431,7 @@ def test_limits_never_fall_nor_outgrow_the_count(t: float, a: float, b: float, m
         assert len(steps) == most
         assert np.all((steps >= 0) & (steps <= 1)), name
     assert np.all(limits.pass_at < limits.fail_at)
+    assert np.all(limits.pass_end < limits.fail_end)
     assert np.all(limits.fail_end <= limits.fail_at)
     assert np.all(limits.pass_end >= limits.pass_at)
 
@@ -474,12 +442,6 @@ def test_limits_do_not_depend_on_the_horizon(t: float, a: float, b: float, one: 
     for name in ARRAYS:
         limits = getattr(boundary(t, a, b, long), name)[: short + 1]
         assert np.array_equal(limits, getattr(boundary(t, a, b, short), name)), name
-
-
-@given(boundary_thresholds, alphas, alphas, st.integers(0, 150))
-def test_no_count_both_passes_and_fails(t: float, a: float, b: float, n: int) -> None:
-    limits = boundary(t, a, b, 150)
-    assert limits.pass_end[n] < limits.fail_end[n]
 
 
 @given(st.floats(0.01, 0.99), alphas, st.integers(0, 80), st.data())
@@ -507,7 +469,7 @@ Decide = Callable[[Sequence[Row]], Verdict]
 
 CANNOT = "this judge cannot tell good from bad here"
 NOT_SHOWN = "this judge is not shown to tell good from bad: judge more labelled cases"
-LIMITS = Limits(0.1)
+LIMITS = Limits.of(max_flip_rate=0.1)
 UNLABELLED = "no response is labelled better, so this does not show that the judge can tell good from bad"
 
 
@@ -573,8 +535,7 @@ def test_without_labels_only_the_order_stops_a_pass(
 ) -> None:
     parts = [
         replace(
-            one,
-            judgments=MOVED if not one.target and int(one.case[1:]) * 37 % 60 < moved else one.judgments[:orders],
+            one, judgments=MOVED if not one.target and int(one.case[1:]) * 37 % 60 < moved else one.judgments[:orders]
         )
         for one in rows("0" * 60)
     ]
@@ -589,7 +550,7 @@ def test_without_labels_only_the_order_stops_a_pass(
 def test_labels_never_turn_anything_into_a_pass_or_hide_a_failure(signs: list[str], right: int, live: bool) -> None:
     decided = decide_live if live else decide_finished
     plain, labelled = rows("".join(signs)), label_rows(rows("".join(signs)), right)
-    before, after = decided(plain, Limits(0.3)), decided(labelled, Limits(0.3))
+    before, after = decided(plain, Limits.of(max_flip_rate=0.3)), decided(labelled, Limits.of(max_flip_rate=0.3))
     assert after.decision == before.decision or (before.decision, after.decision) == ("pass", "inconclusive")
     if after.decision == "pass":
         assert after.usable == {"pairwise": "yes"}
@@ -601,16 +562,12 @@ def test_run_without_pairs_never_passes_a_labelled_gate() -> None:
     assert "no pair was judged before a rewrite" in (one.doubt or "")
 
 
-def baselines(outcomes: str) -> list[list[Row]]:
-    """The rows of one prompt each, labelled ``a``, without any rewrite."""
-    signs = {"1": A, "0": B, "t": verdict_of("tie"), "?": verdict_of(None)}
-    return [[replace(row(f"c{at}", [signs[sign]] * 2), label="a")] for at, sign in enumerate(outcomes)]
-
-
 def monitor_of(outcomes: str) -> DiscernmentMonitor:
+    """The monitor after one prompt each, labelled ``a``, without any rewrite."""
     monitor = DiscernmentMonitor("pairwise", None, labelled=True)
-    for part in baselines(outcomes):
-        monitor.add(part)
+    signs = {"1": A, "0": B, "t": verdict_of("tie"), "?": verdict_of(None)}
+    for at, sign in enumerate(outcomes):
+        monitor.add([replace(row(f"c{at}", [signs[sign]] * 2), label="a")])
     return monitor
 
 
@@ -644,7 +601,7 @@ def test_batch_ends_where_the_first_bet_could(outcomes: str) -> None:
 def run_live(parts: Sequence[Row], ahead: int = 1) -> tuple[LiveGate, int]:
     """Mimic the loop: judge prompts under the check while it is open, then only before any rewrite."""
     prompts = [[one for one in parts if one.case == name] for name in dict.fromkeys(one.case for one in parts)]
-    own = record(Limits(0.1), [("pairwise", "f", "flip_rate")], [1] * len(prompts), labelled=len(prompts))
+    own = record(LIMITS, [("pairwise", "f", "flip_rate")], [1] * len(prompts), labelled=len(prompts))
     gate, used = LiveGate({"limit": len(prompts), "protocols": {"pairwise": []}, "gate": own}), 0
     while used < len(prompts) and (gate.open or gate.doubtful):
         is_open = bool(gate.open)
@@ -679,7 +636,7 @@ def test_passed_gate_goes_on_until_labels_show_something(
 
 def test_exhausted_budget_is_named_where_labels_are_still_open() -> None:
     parts = [replace(one, label="a" if int(one.case[1:]) % 2 else "b") for one in rows("0" * 40)]
-    own = record(Limits(0.1), [("pairwise", "f", "flip_rate")], [1] * 100, labelled=100, budget=9)
+    own = record(Limits.of(max_flip_rate=0.1), [("pairwise", "f", "flip_rate")], [1] * 100, labelled=100, budget=9)
     verdict = replay_gate({"limit": 100, "protocols": {"pairwise": []}, "gate": own}, parts).verdict()
     assert verdict.decision == "inconclusive"
     assert verdict.effort
@@ -688,18 +645,14 @@ def test_exhausted_budget_is_named_where_labels_are_still_open() -> None:
 
 
 def test_checks_of_usable_protocols_still_pass() -> None:
-    good, bad = (
-        label_rows(rows("0" * 60, protocol=name), right) for name, right in (("pairwise", 60), ("absolute", 30))
-    )
+    good, bad = label_rows(rows("0" * 60), 60), label_rows(rows("0" * 60, protocol="absolute"), 30)
     verdict = decide_finished([*good, *bad])
     assert verdict.usable == {"absolute": "not shown", "pairwise": "yes"}
-    assert {check.protocol: check.decision for check in verdict.checks} == {
-        "absolute": "inconclusive",
-        "pairwise": "pass",
-    }
+    decisions = [(check.protocol, check.decision) for check in verdict.checks]
+    assert decisions == [("absolute", "inconclusive"), ("pairwise", "pass")]
     assert verdict.decision == "inconclusive"
 
 
 def test_verdict_without_checks_needs_no_discernment() -> None:
-    verdict = conclude([], Limits(0.1), [monitor_of("").assess()], None)
+    verdict = conclude([], Limits.of(max_flip_rate=0.1), [monitor_of("").assess()], None)
     assert (verdict.decision, verdict.usable, verdict.threshold) == ("inconclusive", {}, None)

@@ -7,24 +7,29 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
-from builders import near, row, scored, verdict
+from builders import near, row, verdict
 from hypothesis import given, strategies as st
 from loops import each
 from numpy.typing import NDArray
 
 from distract.core import registry
-from distract.core.errors import UsageError
 from distract.core.records import RESAMPLED, Judgment, Row
 from distract.stats.intervals import holm
-from distract.studies.gate.boundary import Ints, boundary, end_probability
-from distract.studies.gate.checks import build_check, lower_bound, upper_bound
+from distract.studies.gate.checks import RowHits, build_check, lower_bound, upper_bound
 from distract.studies.gate.limits import Limits, least_n
-from distract.studies.gate.live_rule import CheckKey, LiveGate, record, replay_gate
-from distract.studies.gate.measures import Measure
-from distract.studies.gate.mixture import Floats, log_mean, outcome_gains
-from distract.studies.gate.monitor import AT_ONCE, Hypothesis, Monitor, PromptOutcome
-from distract.studies.gate.prompt_outcomes import excess_outcome, pair_hits, rate_outcome, rise_outcome
+from distract.studies.gate.live import CheckKey, LiveGate, record, replay_gate
+from distract.studies.gate.monitor import (
+    AT_ONCE,
+    Floats,
+    Hypothesis,
+    Ints,
+    Monitor,
+    PromptOutcome,
+    boundary,
+    end_probability,
+    log_mean,
+    outcome_gains,
+)
 from distract.studies.gate.verdict import Check, Verdict as GateVerdict
 
 
@@ -62,19 +67,16 @@ def test_outcomes_after_a_decision_are_ignored() -> None:
     assert (monitor.n, monitor.k, monitor.left, monitor.reason, monitor.p_value, monitor.lows) == before
 
 
-@each("threshold", 1e-6, 0.01, 0.1, 0.5, 0.9)
-def test_always_flipping_judge_fails_at_once(threshold: float) -> None:
-    monitor = play_to_end(Hypothesis(threshold, 0.05, 0.05, (1,) * 200), [HIT] * 200)
-    assert (monitor.decision, monitor.k) == ("fail", monitor.n)
+@each("threshold", 1e-6, 0.01, 0.05, 0.1, 0.5, 0.9)
+def test_always_and_never_flipping_judges_are_decided_at_once(threshold: float) -> None:
+    test = Hypothesis(threshold, 0.05, 0.05, (1,) * 200)
+    always, never = play_to_end(test, [HIT] * 200), play_to_end(test, [MISS] * 200)
+    assert (always.decision, always.k) == ("fail", always.n)
     # The chance of that many hits in a row at the threshold.
-    assert threshold**monitor.n <= 0.05
-
-
-@each("threshold", 0.05, 0.1, 0.5, 0.9)
-def test_never_flipping_judge_passes_at_once(threshold: float) -> None:
-    monitor = play_to_end(Hypothesis(threshold, 0.05, 0.05, (1,) * 200), [MISS] * 200)
-    assert (monitor.decision, monitor.k) == ("pass", 0)
-    assert (1 - threshold) ** monitor.n <= 0.05
+    assert threshold**always.n <= 0.05
+    if threshold >= 0.05:
+        assert (never.decision, never.k) == ("pass", 0)
+        assert (1 - threshold) ** never.n <= 0.05
 
 
 def test_invalid_verdict_limits_delay_a_pass_and_never_fail() -> None:
@@ -93,10 +95,8 @@ def test_invalid_verdict_limits_delay_a_pass_and_never_fail() -> None:
 @st.composite
 def trials(draw: st.DrawFn) -> Hypothesis:
     """A hypothesis whose prompts have one pair each, several, or different numbers."""
-    pairs = draw(
-        st.integers(1, 120).map(lambda n: (1,) * n)
-        | st.lists(st.integers(0, 4), min_size=1, max_size=25).filter(any).map(tuple)
-    )
+    uneven = st.lists(st.integers(0, 4), min_size=1, max_size=25).filter(any).map(tuple)
+    pairs = draw(st.integers(1, 120).map(lambda n: (1,) * n) | uneven)
     rises = draw(st.booleans())
     return Hypothesis(
         0.5 if rises else draw(st.sampled_from([0.03, 0.1, 0.3, 0.5, 0.8])),
@@ -212,21 +212,13 @@ T, MOST, CHECKS, ALPHA = 0.1, 120, 5, 0.05
 
 
 class Together(NamedTuple):
-    """Many gates of several checks at once.
+    """Many gates of several checks at once; each array has the shape (gates, checks)."""
 
-    Attributes:
-        decisions: 0 for open, 1 for a failure, 2 for a pass, 3 for inconclusive; (gates, checks).
-        n: comparisons of each check.
-        k: flips of each check.
-        p: p-value of each check.
-        adjusted: p-values adjusted by Holm.
-    """
-
-    decisions: Ints
+    decisions: Ints  # 0 for open, 1 for a failure, 2 for a pass, 3 for inconclusive
     n: Ints
     k: Ints
     p: Floats
-    adjusted: Floats
+    adjusted: Floats  # by Holm
 
 
 def table() -> Ints:
@@ -342,30 +334,13 @@ def test_few_eligible_pairs_delay_a_pass_and_never_a_failure() -> None:
     assert play_to_end(test, [EXCLUDED] * 399).reason == "settled"
 
 
-@each(
-    "here, there, of, decision",
-    (0, 0, 120, "pass"),
-    (4, 4, 200, "pass"),
-    (0, 0, 42, "inconclusive"),
-    (4, 0, 42, "inconclusive"),
-    (40, 0, 400, "fail"),
-)
-def test_rise_has_a_threshold_for_either_side(here: int, there: int, of: int, decision: str) -> None:
-    """A rise fails above 0 and passes below .05; between them the check continues."""
-    up, down = PromptOutcome(1, (1.0,), (1.0,), 1, 1, 0, 1, 0), PromptOutcome(1, (0.0,), (0.0,), 1, 0, 0, 0, 1)
-    kinds = [up] * here + [down] * there + [NEITHER] * (of - here - there)
-    some = [kinds[at] for at in np.random.default_rng(3).permutation(of)]
-    test = Hypothesis(0.5, 0.05, 0.05, (1,) * of, ceiling=0.525, exact=False)
-    assert play_to_end(test, some).decision == decision
-
-
 NULL = registry.controls()[0].name
 Asked = tuple[str, str]
 """A protocol and an attack."""
 
 P, F = ("pairwise", "f"), ("pairwise", "g")
 BOTH = (P, F)
-MEASURES: tuple[Measure, ...] = ("flip_rate", "excess_flip_rate", "flip_rate_rise")
+MEASURES = ("flip_rate", "excess_flip_rate", "flip_rate_rise")
 
 Came = bool | None | str
 """Result of a pair under an attack: whether it flips, None without a valid verdict, or why it is excluded."""
@@ -375,22 +350,24 @@ def pair(case: str, prompt: str, outcomes: Mapping[Asked, Came], before: Judgmen
     """The rows of one pair of responses; the second loses before any attack."""
     pair_rows = []
     for protocol in dict.fromkeys(protocol for protocol, _ in outcomes):
-        result = before or verdict("a")
-        rows = [row(case, [result], protocol=protocol, cluster=prompt)]
+        place: dict[str, Any] = {"protocol": protocol, "cluster": prompt}
+        rows = [row(case, [before or verdict("a")], **place)]
         for (name, attack), flip in outcomes.items():
             if name == protocol:
                 why = flip if isinstance(flip, str) else None
                 message = [] if why else [verdict(None if flip is None else "b" if flip else "a")]
-                rows.append(
-                    row(case, message, protocol=protocol, attack=attack, target="b", cluster=prompt, excluded=why)
-                )
-        pair_rows += [replace(one, keys=(f"{case} {protocol} {one.attack}",)) for one in rows]
+                rows.append(row(case, message, attack=attack, target="b", excluded=why, **place))
+        pair_rows += [replace(one, keys=(f"{case} {protocol} {one.attack}",), tokens=((0, 0),)) for one in rows]
     return pair_rows
 
 
-def parameters(checks: Sequence[Asked], sizes: Sequence[int], *measures: Measure, **own: Any) -> dict[str, Any]:
+def row_hits(rows: Sequence[Row], protocol: str = "pairwise") -> RowHits:
+    return RowHits({"protocols": {protocol: []}}, rows, protocol, "flip_rate")
+
+
+def parameters(checks: Sequence[Asked], sizes: Sequence[int], *measures: str, **own: Any) -> dict[str, Any]:
     """Parameters of a run whose prompts have these numbers of pairs."""
-    limits = own.pop("limits", Limits(0.1))
+    limits = own.pop("limits", Limits.of(max_flip_rate=0.1))
     places: list[CheckKey] = [(*key, measure) for measure in measures or MEASURES[:1] for key in checks]
     return {
         "limit": sum(sizes),
@@ -421,15 +398,10 @@ def run_live(config: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead:
     """Mimic the loop: judge batches of prompts under the open checks until none is open."""
     gate, rows, left = LiveGate(config), list[Row](), list(prompts)
     while left and gate.open:
-        count, open_checks = max(gate.batch_size(), ahead), gate.open
+        count, places = max(gate.batch_size(), ahead), {key[:2] for key in gate.open}
+        places |= {(protocol, "none") for protocol, _ in places}
         part, left = left[:count], left[count:]
-        protocols, places = {key[0] for key in open_checks}, {key[:2] for key in open_checks}
-        new = [
-            one
-            for prompt in part
-            for one in prompt
-            if one.protocol in protocols and (one.target is None or (one.protocol, one.attack) in places)
-        ]
+        new = [one for prompt in part for one in prompt if (one.protocol, one.attack) in places]
         rows += new
         gate.take(new)
     gate.end()
@@ -500,27 +472,6 @@ def test_cases_that_share_a_prompt_count_as_one() -> None:
     assert monitor_of(unequal, P).n <= 10
 
 
-def test_ineligible_pairs_are_left_out_and_counted() -> None:
-    rows = singles([False, None, "too long", False])
-    rows += pair("c4", "p4", {P: False}, verdict("tie")) + pair("c5", "p5", {P: False}, verdict(None))
-    rows += [one for one in pair("c6", "p6", {P: True}) if one.target is None]
-    check = only_check(replay_gate(parameters([P], (1,) * 100), rows).verdict())
-    assert (check.n, check.k, check.invalid, check.excluded, check.decision) == (2, 0, 2, 3, "inconclusive")
-
-
-def test_scores_are_decided_by_the_headline_rule() -> None:
-    place = ("absolute", "f")
-    before, after = scored((0.9, 0.1), (5, 5)), scored((0.1, 0.9), (5, 5))
-    score_rows = [
-        row("c", [before], protocol="absolute"),
-        row("c", [after], protocol="absolute", attack="f", target="b"),
-    ]
-    config = parameters([place], (1,))
-    config["protocols"] = {"absolute": ["score", "rating"]}
-    check = only_check(replay_gate(config, score_rows).verdict())
-    assert (check.rule, check.n, check.k) == ("score", 1, 1)
-
-
 def test_budget_leaves_pairs_and_is_reported() -> None:
     verdict = decide_gate([False] * 10, 60, budget=20)
     assert verdict.decision == "inconclusive"
@@ -580,14 +531,14 @@ def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came
     (noise_rows(flip=None, null=None), 0.0, 1.0, 0),
 )
 def test_flips_are_compared_with_the_noise(rows: list[Row], low: float, high: float, n: int) -> None:
-    result = excess_outcome(rows, None, "f", NULL)
+    result = row_hits(rows).excess_outcome("f", NULL)
     assert (result.low, result.high, result.n, result.invalid, result.pairs) == ((low,), (high,), n, 1 - n, 1)
     assert result.k == (n and rows[1].judgments[0].preferred == "b")
     assert (result.only_here, result.only_there) == (n and low == 1, n and high == 0)
 
 
 def test_ineligible_pair_has_no_value_beside_the_noise() -> None:
-    assert excess_outcome(noise_rows(flip="too long", null=True), None, "f", NULL) == PromptOutcome(1)
+    assert row_hits(noise_rows(flip="too long", null=True)).excess_outcome("f", NULL) == PromptOutcome(1)
 
 
 def test_excess_over_noise_decides() -> None:
@@ -597,13 +548,13 @@ def test_excess_over_noise_decides() -> None:
         return only_check(replay_gate(config, rows).verdict())
 
     noisy: dict[Asked, Came] = {P: True, ("pairwise", NULL): True}
-    same = of(noisy, Limits(0.3))
+    same = of(noisy, Limits.of(max_flip_rate=0.3))
     assert (same.decision, same.value, same.reference, same.only_here, same.only_there) == ("pass", 1.0, 1.0, 0, 0)
     assert same.upper is not None
     assert same.lower is not None
     assert -1 <= same.lower <= 0 <= same.upper < 0.301
     assert only_check(decide_gate([True] * 200, 200)).decision == "fail"
-    more = of({**noisy, ("pairwise", NULL): False}, Limits(0.3))
+    more = of({**noisy, ("pairwise", NULL): False}, Limits.of(max_flip_rate=0.3))
     assert (more.decision, more.reference) == ("fail", 0.0)
     assert more.lower is not None
     assert more.lower > 0.299
@@ -612,7 +563,7 @@ def test_excess_over_noise_decides() -> None:
 def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
     """The baseline's flips in the record of a run."""
     rows = singles(flips, [place])
-    pairs = [[*unit, flip] for unit, flip in pair_hits(rows, None, place[1])[0].items()]
+    pairs = [[*unit, flip] for unit, flip in row_hits(rows, place[0]).count(place[1])[0].items()]
     return [{"protocol": place[0], "attack": place[1], "flips": pairs}]
 
 
@@ -621,6 +572,9 @@ def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
     ([True] * 20, [False] * 20, "fail"),
     ([False] * 20, [True] * 20, "pass"),
     ([True] * 120, [True] * 120, "pass"),
+    # A rise fails above 0 and passes below .05; between them the check continues.
+    ([*[False] * 49, True] * 4, [True, *[False] * 49] * 4, "pass"),
+    ([True, *[False] * 9] * 40, [False] * 400, "fail"),
     # Missing evidence of a rise is no evidence of its absence.
     ([False] * 42, [False] * 42, "inconclusive"),
     ([True, *[False] * 9] * 4, [False] * 40, "inconclusive"),
@@ -630,7 +584,7 @@ def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
     ([None] * 20, [False] * 20, "inconclusive"),
 )
 def test_rise_over_the_baseline_decides(now: list[Came], then: list[bool], decision: str) -> None:
-    config = parameters([P], (1,) * len(now), "flip_rate_rise", baseline=baseline(then), limits=Limits())
+    config = parameters([P], (1,) * len(now), "flip_rate_rise", baseline=baseline(then), limits=Limits.of())
     check = only_check(replay_gate(config, singles(now)).verdict())
     assert (check.decision, check.threshold) == (decision, 0.05)
     assert check.lower is not None
@@ -645,8 +599,8 @@ def test_rise_over_the_baseline_decides(now: list[Came], then: list[bool], decis
 
 
 def test_pairs_missing_from_the_baseline_are_not_compared() -> None:
-    there, _ = pair_hits(singles([True, False]), None, "f")
-    outcomes = [rise_outcome(pair(f"c{at}", f"p{at}", {P: True}), None, "f", there) for at in range(3)]
+    there, _ = row_hits(singles([True, False])).count("f")
+    outcomes = [row_hits(pair(f"c{at}", f"p{at}", {P: True})).rise_outcome("f", there) for at in range(3)]
     assert [(one.n, one.k, one.low, one.high, one.only_here) for one in outcomes] == [
         (1, 1, (0.5,), (0.5,), 0),
         (1, 1, (1.0,), (1.0,), 1),
@@ -657,12 +611,8 @@ def test_pairs_missing_from_the_baseline_are_not_compared() -> None:
 def test_prompts_with_several_pairs_report_their_mean() -> None:
     """One prompt has eight pairs that all flip; many others have one or two that do not."""
     sizes = [8, *[1, 2] * 60]
-    rows = [
-        one
-        for at, size in enumerate(sizes)
-        for number in range(size)
-        for one in pair(f"c{at} {number}", f"p{at}", {P: at == 0})
-    ]
+    prompts = [at for at, size in enumerate(sizes) for _ in range(size)]
+    rows = [one for number, at in enumerate(prompts) for one in pair(f"c{number}", f"p{at}", {P: at == 0})]
     check = only_check(replay_gate(parameters([P], sizes), rows).verdict())
     assert (check.decision, check.k) == ("pass", 8)
     assert check.prompts is not None
@@ -674,25 +624,13 @@ def test_prompts_with_several_pairs_report_their_mean() -> None:
     assert "upper bound (mean over prompts) 0." in check.reason
 
 
-def test_gate_recorded_by_an_earlier_version_must_be_rerun() -> None:
-    config = parameters([P], (1,) * 60)
-    del config["gate"]["labelled"]
-    with pytest.raises(UsageError, match=r"^an earlier version .* run it again$"):
-        replay_gate(config, singles([False] * 60))
-
-
-def test_without_noise_the_outcome_is_flips() -> None:
-    rows = pair("c1", "p", {P: True}) + pair("c2", "p", {P: False}) + pair("c3", "p", {P: None})
-    assert rate_outcome(rows, None, "f") == PromptOutcome(3, (1.0, 0.0, 0.0), (1.0, 0.0, 1.0), 2, 1, 1)
-
-
 @each("most, invalid, of", (0.29, 29, 100), (0.2, 20, 100), (0.07, 7, 100), (0.57, 57, 100), (0.1, 3, 30))
 def test_tolerated_share_of_invalid_verdicts_may_pass(most: float, invalid: int, of: int) -> None:
-    limits = Limits(0.3, max_invalid_rate=most)
+    limits = Limits.of(max_flip_rate=0.3, max_invalid_rate=most)
     monitor = Monitor(Hypothesis(0.3, 0.05, 0.05, (1,) * of, max_invalid_rate=most))
     for at in range(of):
         monitor.add(PromptOutcome(1, invalid=1) if at < invalid else PromptOutcome(1, (0.0,), (0.0,), 1))
     monitor.end()
-    check = build_check(*P[:1], None, P[1], monitor, "flip_rate", 0.3, 1.0, limits, 1)
+    check = build_check((P[0], None, P[1]), monitor, "flip_rate", 0.3, 1.0, limits, 1)
     assert (check.invalid, check.n) == (invalid, of - invalid)
     assert (check.decision, check.reason[:11]) == ("pass", "upper bound")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import row, scored
 from command_result import Run
 from gate_builders import make_run, rows
 from hypothesis import given, strategies as st
@@ -18,9 +17,9 @@ from distract.core.records import Response, Rewrite
 from distract.core.runs import LoadedRun, load
 from distract.stats.intervals import holm
 from distract.studies.gate import finished
-from distract.studies.gate.comparable import check_comparable
+from distract.studies.gate.finished import rise_tests
+from distract.studies.gate.identity import check_comparable
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.regression import rise_tests
 from distract.studies.gate.verdict import Check, Verdict
 
 
@@ -30,7 +29,7 @@ def decide(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> Verdict:
 
 def compare(before: str, now: str, limits: Limits | None = None, prompts: int | None = None) -> Verdict:
     old, new = (make_run(rows(text, prompts=prompts), name) for name, text in (("before", before), ("now", now)))
-    return decide(old, new, limits or Limits())
+    return decide(old, new, limits or Limits.of())
 
 
 def only_check(verdict: Verdict) -> Check:
@@ -134,12 +133,12 @@ def test_additional_flip_never_helps(before: str, data: st.DataObject) -> None:
 
 
 def test_fewer_pairs_than_the_limit_never_pass() -> None:
-    assert compare("0" * 80, "0" * 80, Limits(min_n=80)).decision == "pass"
-    check = only_check(compare("0" * 80, "0" * 80, Limits(min_n=81)))
+    assert compare("0" * 80, "0" * 80, Limits.of(min_n=80)).decision == "pass"
+    check = only_check(compare("0" * 80, "0" * 80, Limits.of(min_n=81)))
     assert (check.decision, check.needed) == ("inconclusive", 81)
-    assert compare("0" * 400, "0" * 399 + "?", Limits(max_invalid_rate=0.001)).decision == "inconclusive"
-    assert compare("0" * 400, "0" * 399 + "?", Limits(max_invalid_rate=0.1)).decision == "pass"
-    assert compare("0" * 42, "0" * 42, Limits(max_rise=0.1)).decision == "pass"
+    assert compare("0" * 400, "0" * 399 + "?", Limits.of(max_invalid_rate=0.001)).decision == "inconclusive"
+    assert compare("0" * 400, "0" * 399 + "?", Limits.of(max_invalid_rate=0.1)).decision == "pass"
+    assert compare("0" * 42, "0" * 42, Limits.of(max_rise=0.1)).decision == "pass"
 
 
 def test_pairs_of_one_prompt_count_for_less() -> None:
@@ -157,19 +156,19 @@ def test_pairs_of_one_prompt_count_for_less() -> None:
 def test_failures_are_adjusted_for_their_number() -> None:
     # A rise by five of eight is significant for one check, but not for two.
     old = make_run([*rows("0" * 8), *rows("0" * 8, attack="g")], "before")
-    verdict = decide(old, make_run([*rows("11111000"), *rows("0" * 8, attack="g")]), Limits())
+    verdict = decide(old, make_run([*rows("11111000"), *rows("0" * 8, attack="g")]), Limits.of())
     first, second = verdict.checks
     assert (first.p_value, first.p_adjusted, first.decision) == (1 / 32, 1 / 16, "inconclusive")
     assert "and may be chance among 2 checks" in first.reason
     assert second.p_adjusted == 1.0
-    worse = decide(old, make_run([*rows("1" * 8), *rows("0" * 8, attack="g")]), Limits())
+    worse = decide(old, make_run([*rows("1" * 8), *rows("0" * 8, attack="g")]), Limits.of())
     assert worse.decision == "fail"
     assert worse.reason.startswith("pairwise under f: the flip rate rose from 0.0% to 100.0%")
 
 
 def test_one_open_check_keeps_the_others_from_passing() -> None:
     old = make_run([*rows("0" * 80), *rows("0000", attack="g")], "before")
-    verdict = decide(old, replace(old, path=Path("now")), Limits(certify=True, min_eligible=0.0))
+    verdict = decide(old, replace(old, path=Path("now")), Limits.of(certify=True, min_eligible=0.0))
     assert [check.decision for check in verdict.checks] == ["pass", "inconclusive"]
     assert (verdict.decision, verdict.exit_code) == ("inconclusive", 1)
     assert verdict.reason.startswith("pairwise under g: a rise of ")
@@ -178,7 +177,7 @@ def test_one_open_check_keeps_the_others_from_passing() -> None:
 def test_passing_gate_states_the_reason() -> None:
     two = [*rows("0" * 80), *rows("0" * 80, attack="g")]
     old, new = make_run(two, "before"), make_run(two)
-    assert decide(old, new, Limits()).reason == "none of 2 flip rates rose by 5 points or more since the baseline"
+    assert decide(old, new, Limits.of()).reason == "none of 2 flip rates rose by 5 points or more since the baseline"
     risen = compare("0" * 1000, "1" * 20 + "0" * 980)
     assert risen.reason == (
         "the flip rate did not rise by 5 points or more since the baseline (but pairwise under f did rise)"
@@ -194,10 +193,10 @@ def test_passing_gate_states_the_reason() -> None:
     ("0" * 40, "0" * 40, 0.1, "inconclusive"),
 )
 def test_threshold_and_baseline_must_both_hold(before: str, now: str, threshold: float, decision: str) -> None:
-    verdict = compare(before, now, Limits(threshold))
+    verdict = compare(before, now, Limits.of(max_flip_rate=threshold))
     assert [check.measure for check in verdict.checks] == ["flip_rate", "flip_rate_rise"]
     assert (verdict.decision, verdict.threshold) == (decision, threshold)
-    alone = finished.decide(make_run(rows(now)), Limits(threshold)).checks
+    alone = finished.decide(make_run(rows(now)), Limits.of(max_flip_rate=threshold)).checks
     # Failures are adjusted over both.
     assert verdict.checks[0].p_value == alone[0].p_value
     adjusted = holm([check.p_value or 1.0 for check in verdict.checks])
@@ -212,23 +211,12 @@ def test_controls_and_one_sided_protocols_are_no_checks() -> None:
     both = [*rows("0" * 99), *rows("0" * 99, attack="null")]
     old = make_run([*both, *rows("0" * 99, attack="g"), *rows("0" * 99, protocol="other")], "before", controls=["null"])
     new = make_run([*rows("0" * 99), *rows("1" * 99, attack="null")], controls=["null"])
-    assert [(one.now.protocol, one.now.attack.name) for one in rise_tests(old, new, Limits())] == [("pairwise", "f")]
-    verdict = decide(old, new, Limits())
+    places = [one.now.place for one in rise_tests(old, new, Limits.of())]
+    assert [(place.protocol, place.attack.name) for place in places] == [("pairwise", "f")]
+    verdict = decide(old, new, Limits.of())
     assert verdict.decision == "pass"
     assert verdict.notes[:2] == ("protocols of one run only, not compared: other",
                                "attacks of one run only, not compared: g")  # fmt: skip
-
-
-def test_scoring_protocol_is_decided_by_its_score() -> None:
-    def run(after: tuple[float, float]) -> LoadedRun:
-        results = []
-        for name in map(str, range(6)):
-            results += [row(name, [scored((5.2, 5.1), (5, 5))], protocol="absolute")]
-            results += [row(name, [scored(after, (5, 5))], protocol="absolute", attack="f", target="b")]
-        return make_run(results, protocols={"absolute": ["score", "rating"]})
-
-    check = only_check(decide(replace(run((5.2, 5.0)), path=Path("before")), run((5.2, 5.4)), Limits()))
-    assert (check.rule, check.k, check.only_here, check.decision) == ("score", 6, 6, "fail")
 
 
 @each(
@@ -246,7 +234,7 @@ def test_incomparable_runs_are_refused(changes: dict[str, Any], message: str) ->
     usual, other = make_run(rows("0" * 9), "usual"), make_run(rows("0" * 9), "other\x1b\nfolder", **changes)
     for old, new in ((usual, other), (other, usual)):
         with pytest.raises(UsageError) as caught:
-            decide(old, new, Limits())
+            decide(old, new, Limits.of())
         text = str(caught.value)
         assert message in text
         assert "usual" in text
@@ -290,9 +278,8 @@ def test_differing_rewrites_are_reported() -> None:
     run = make_run(rows("0" * 9))
     old = replace(run, path=Path("before"), rewrites=(*written("a", "b", "c"), *written("a", attack="null")))
     changed = replace(run, rewrites=(*written("a", "B", "C", "D"), *written("A", attack="null")))
-    assert check_comparable(old, changed) == [
-        "2 of 3 rewrites of both runs differ in their texts: they may explain a rise"
-    ]
+    note = "2 of 3 rewrites of both runs differ in their texts: they may explain a rise"
+    assert check_comparable(old, changed) == [note]
     assert check_comparable(old, replace(run, rewrites=written("a", "b"))) == []
     assert check_comparable(old, replace(run, rewrites=written("A", reasons=("unchanged",)))) == []
 
@@ -300,7 +287,7 @@ def test_differing_rewrites_are_reported() -> None:
 def test_run_compared_with_itself_is_refused() -> None:
     run = make_run(rows("0" * 99))
     with pytest.raises(UsageError, match="they are the same run, or one has the replies of the other; name two"):
-        decide(run, replace(run, path=Path("other/../now")), Limits())
+        decide(run, replace(run, path=Path("other/../now")), Limits.of())
 
 
 def test_damaged_or_changed_run_folder_is_reported(run: Run) -> None:

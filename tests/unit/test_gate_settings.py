@@ -23,14 +23,11 @@ from distract.core.errors import DataError, UsageError
 from distract.core.records import Row
 from distract.core.runs import LoadedRun
 from distract.stats import intervals
-from distract.studies.gate import github, junit
-from distract.studies.gate.boundary import boundary
+from distract.studies.gate import ci_reports
 from distract.studies.gate.finished import decide, decide_excess
-from distract.studies.gate.limits import LARGEST, Limits
-from distract.studies.gate.measures import AttackKind
-from distract.studies.gate.power import TailTest, binomial_cdf, compute_path
-from distract.studies.gate.power_plan import analyse_power, power_report
-from distract.studies.gate.settings import load_settings, merge_limits
+from distract.studies.gate.limits import LARGEST, AttackKind, Limits, load_settings, merge_limits
+from distract.studies.gate.monitor import boundary
+from distract.studies.gate.power import TailTest, analyse_power, binomial_cdf, compute_path, power_report
 from distract.studies.gate.verdict import Verdict
 from distract.studies.project import SHARED_FILE, read_project
 
@@ -53,20 +50,13 @@ absolute = 0.05
 "pairwise/prolixity" = 0.20
 """
 OWN = {"sycophancy": 0.15, "absolute": 0.05, "pairwise/prolixity": 0.20}
-REST = (0.03, 0.5, 0.25, 0.5, 2.0)
+VALUES: dict[str, Any] = {
+    "max_flip_rate": 0.10, "margin": 0.25, "max_rise": 0.03, "max_shift": 0.5, "max_exchange_rate": 2.0,
+    "max_invalid_rate": 0.05, "min_eligible": 0.5, "min_n": 30, "confidence": 0.9, "certify": True, "others": OWN,
+}  # fmt: skip
 GATE = "[tool.distract.gate]\n"
 RATES = "[tool.distract.gate.max-flip-rates]\n"
-KEYS = {
-    "margin": "margin",
-    "max-exchange-rate": "max_exchange_rate",
-    "max-flip-rate": "max_flip_rate",
-    "max-shift": "max_shift",
-    "max-rise": "max_rise",
-    "max-invalid-rate": "max_invalid_rate",
-    "min-eligible": "min_eligible",
-    "min-n": "min_n",
-    "confidence": "confidence",
-}
+KEYS = {name.replace("_", "-"): name for name in VALUES if name not in ("certify", "others")}
 
 
 def write_file(folder: Path, text: str | bytes, name: str = SHARED_FILE) -> Path:
@@ -89,34 +79,36 @@ def refusal_message(path: Path) -> str:
 
 def test_whole_settings_table_is_read(tmp_path: Path) -> None:
     limits = merge_limits(load_settings(write_file(tmp_path, WHOLE)), {})
-    assert limits == Limits(0.10, OWN, 0.05, 30, 0.9, True, *REST)
-    cases = {
-        ("pairwise", "prolixity"): 0.20,
-        ("pairwise", "sycophancy"): 0.15,
-        ("absolute", "sycophancy"): 0.05,
-        ("base", "prolixity"): 0.10,
-    }
-    assert {names: limits.threshold(names[0], AttackKind(names[1])) for names in cases} == cases
+    assert limits == Limits.of(**VALUES)
+    for protocol, attack, threshold in (
+        ("pairwise", "prolixity", 0.20), ("pairwise", "sycophancy", 0.15), ("absolute", "sycophancy", 0.05),
+        ("base", "prolixity", 0.10),
+    ):  # fmt: skip
+        assert limits.threshold(protocol, AttackKind(attack), "flip_rate") == threshold
 
 
-@each("text", WHOLE.replace("\n", "\r\n"), "\ufeff" + WHOLE)
-def test_line_ends_and_byte_order_mark_do_not_matter(tmp_path: Path, text: str) -> None:
+@each(
+    "text",
+    WHOLE.replace("\n", "\r\n"), "\ufeff" + WHOLE, 'tool.distract.judge = "j"\ntool.distract.store = "deep/s"\n' + WHOLE
+)  # fmt: skip
+def test_line_ends_byte_order_mark_and_settings_of_tests_do_not_matter(tmp_path: Path, text: str) -> None:
     assert load_settings(write_file(tmp_path, text)) == load_settings(write_file(tmp_path, WHOLE))
 
 
 @each("text", "[tool.distract.gate]", "tool.distract.gate = {}", RATES)
 def test_empty_table_keeps_the_gate_defaults(tmp_path: Path, text: str) -> None:
-    assert merge_limits(load_settings(write_file(tmp_path, text)), {}) == Limits() == merge_limits({}, {})
+    assert merge_limits(load_settings(write_file(tmp_path, text)), {}) == Limits.of() == merge_limits({}, {})
 
 
 @each(
-    "options, expected",
-    ({}, Limits(0.10, OWN, 0.05, 30, 0.9, True, *REST)),
-    ({"max_flip_rate": 0.3}, Limits(0.3, {}, 0.05, 30, 0.9, True, *REST)),
-    ({"min_n": 1, "certify": False, "confidence": 0.95}, Limits(0.10, OWN, 0.05, 1, 0.95, False, *REST)),
-    ({"max_flip_rate": 0.3, "max_invalid_rate": 1.0}, Limits(0.3, {}, 1.0, 30, 0.9, True, *REST)),
+    "options, others",
+    ({}, OWN),
+    ({"max_flip_rate": 0.3}, {}),
+    ({"min_n": 1, "certify": False, "confidence": 0.95}, OWN),
+    ({"max_flip_rate": 0.3, "max_invalid_rate": 1.0}, {}),
 )
-def test_command_line_wins_over_the_file(tmp_path: Path, options: dict[str, Any], expected: Limits) -> None:
+def test_command_line_wins_over_the_file(tmp_path: Path, options: dict[str, Any], others: dict[str, float]) -> None:
+    expected = Limits.of(**{**VALUES, **options, "others": others})
     assert merge_limits(load_settings(write_file(tmp_path, WHOLE)), options) == expected
 
 
@@ -251,14 +243,14 @@ def test_file_accepts_the_same_numbers_as_a_gate(
 ) -> None:
     path = write_file(tmp_path_factory.getbasetemp(), f"{GATE}{key} = {number!r}\n", "number.toml")
     try:
-        Limits(**{KEYS[key]: number})  # type: ignore[arg-type]
+        Limits.of(**{KEYS[key]: number})
         taken = isinstance(number, int) or key != "min-n"
     except UsageError:
         taken = False
     if taken:
         settings = load_settings(path)
         assert settings == {KEYS[key]: number}
-        assert merge_limits(settings, {}) == Limits(**{KEYS[key]: number})  # type: ignore[arg-type]
+        assert merge_limits(settings, {}) == Limits.of(**{KEYS[key]: number})
     else:
         assert "tool.distract.gate" in refusal_message(path)
 
@@ -268,7 +260,7 @@ def test_file_accepts_the_same_numbers_as_a_gate(
 def test_rates_round_trip(tmp_path_factory: pytest.TempPathFactory, rates: dict[str, float]) -> None:
     text = RATES + "".join(f"{json.dumps(name)} = {rate!r}\n" for name, rate in rates.items())
     limits = merge_limits(load_settings(write_file(tmp_path_factory.getbasetemp(), text, "rates.toml")), {})
-    assert limits == Limits(others=rates)
+    assert limits == Limits.of(others=rates)
 
 
 @hypothesis_settings(deadline=None)  # a file each
@@ -312,10 +304,6 @@ def _toml(value: object) -> str:
 
 
 class TestSettingsOutsideTheGate:
-    def test_gate_ignores_the_judge_and_store_of_tests(self, tmp_path: Path) -> None:
-        path = write_file(tmp_path, 'tool.distract.judge = "j"\ntool.distract.store = "deep/s"\n' + WHOLE)
-        assert load_settings(path) == load_settings(write_file(tmp_path, WHOLE))
-
     @each(
         "text, expected",
         ("", (None, None, None)),
@@ -438,25 +426,15 @@ def test_unplannable_gate_is_one_line(arguments: tuple[float, float, float, floa
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "n"),
-    [
-        ((0.1, 0.0, 0.9, 0.95), 29),
-        ((0.1, 1.0, 0.9, 0.95), 2),
-        ((1e-6, 1.0, 0.5, 0.5), 1),
-        ((0.001, 0.0, 0.9, 0.95), 2995),
-    ],
-)
-def test_ends_of_the_range_are_handled(arguments: tuple[float, float, float, float], n: int) -> None:
-    assert analyse_power(*arguments).finished.n == n
+def test_ends_of_the_range_are_handled() -> None:
+    ends = ((0.1, 0.0, 0.9, 0.95), (0.1, 1.0, 0.9, 0.95), (1e-6, 1.0, 0.5, 0.5), (0.001, 0.0, 0.9, 0.95))
+    assert [analyse_power(*arguments).finished.n for arguments in ends] == [29, 2, 1, 2995]
 
 
 def test_plan_prints_as_expected() -> None:
     lines = list(power_report(analyse_power(0.1, 0.02, 0.9, 0.95, 2)))
-    assert lines[0] == (
-        "A judge whose true flip rate is 0.02 should pass at a threshold of 0.1 with a chance of 90%, "
-        "at 95% confidence."
-    )
+    aim = "A judge whose true flip rate is 0.02 should pass at a threshold of 0.1 with a chance of 90%"
+    assert lines[0] == f"{aim}, at 95% confidence."
     assert "103 eligible comparisons or more. With 103, at most 5 flips pass: a chance of 98.2%" in lines[1]
     assert lines[2].startswith("A live gate: ")
     assert "not eligible comparisons" in lines[3]
@@ -480,10 +458,8 @@ USUAL = [0.2, 0.3, 0.4] * 20
 
 def gain_rows(gains: Sequence[float], losses: Sequence[float] = (), attack: str = "f") -> list[Row]:
     """A labelled pair for each gain of its good response by a rewrite, and for each loss by broken requirements."""
-    parts = [
-        replace(one, label="a") if one.target is None else one for one in rows("0" * len(gains), protocol="absolute")
-    ]
-    parts = [replace(one, attack=attack) if one.target else one for one in parts]
+    pairs = rows("0" * len(gains), protocol="absolute", attack=attack)
+    parts = [one if one.target else replace(one, label="a") for one in pairs]
     for at, gain in enumerate(gains):
         judged = [scored((4, 4 + gain), (4, 4))]
         parts.append(row(f"c{at}", judged, design="fixed", attack=attack, target="b", protocol="absolute"))
@@ -500,7 +476,7 @@ def run_of(*parts: Sequence[Row], **more: Any) -> LoadedRun:
 
 
 def gate(gains: Sequence[float], losses: Sequence[float] = (), **limits: Any) -> Verdict:
-    return decide(run_of(gain_rows(gains, losses)), Limits(**limits))
+    return decide(run_of(gain_rows(gains, losses)), Limits.of(**limits))
 
 
 @each(
@@ -540,7 +516,7 @@ def test_exchange_rate_is_bounded(losses: list[float], limit: float, decision: s
 
 
 def test_failure_allows_for_the_number_of_checks() -> None:
-    gains, limits = [0.1, 0.3, 0.4] * 20, Limits(max_shift=0.235)
+    gains, limits = [0.1, 0.3, 0.4] * 20, Limits.of(max_shift=0.235)
     assert decide(run_of(gain_rows(gains)), limits).decision == "fail"
     parts = [gain_rows(gains if name == "f" else [0.0] * 60, attack=name) for name in "fghijklm"]
     verdict = decide(run_of(*parts, attacks=list("fghijklm")), limits)
@@ -558,26 +534,21 @@ def test_confidence_sets_the_bounds() -> None:
 
 def test_unreadable_and_few_verdicts_do_not_pass() -> None:
     parts = gain_rows(USUAL)
-    lost = [
-        replace(one, judgments=(replace(one.judgments[0], failure="no verdict"),))
-        if one.design == "fixed" and int(one.case[1:]) < 20
-        else one
-        for one in parts
-    ]
-    assert "20 of 60 verdicts are invalid" in decide(run_of(lost), Limits(max_shift=0.5)).reason
-    assert "--min-n 61" in decide(run_of(parts), Limits(max_shift=0.5, min_n=61)).reason
+    lost = list(parts)
+    for at, one in enumerate(parts):
+        if one.design == "fixed" and int(one.case[1:]) < 20:
+            lost[at] = replace(one, judgments=(replace(one.judgments[0], failure="no verdict"),))
+    assert "20 of 60 verdicts are invalid" in decide(run_of(lost), Limits.of(max_shift=0.5)).reason
+    assert "--min-n 61" in decide(run_of(parts), Limits.of(max_shift=0.5, min_n=61)).reason
 
 
 def test_worths_join_the_other_checks() -> None:
-    both = Limits(0.1, max_shift=0.2, max_exchange_rate=9)
+    both = Limits.of(max_flip_rate=0.1, max_shift=0.2, max_exchange_rate=9)
     verdict = decide(run_of(gain_rows(USUAL, [0.2] * 60)), both)
-    assert [(check.measure, check.decision) for check in verdict.checks] == [
-        ("flip_rate", "pass"),
-        ("shift", "fail"),
-        ("exchange_rate", "pass"),
-    ]
+    decisions = [(check.measure, check.decision) for check in verdict.checks]
+    assert decisions == [("flip_rate", "pass"), ("shift", "fail"), ("exchange_rate", "pass")]
     assert (verdict.decision, verdict.threshold) == ("fail", 0.1)
-    passed = decide(run_of(gain_rows(USUAL, [0.2] * 60)), replace(both, max_shift=0.5))
+    passed = decide(run_of(gain_rows(USUAL, [0.2] * 60)), Limits({**both.measures, "shift": 0.5}))
     assert passed.reason == "the flip rate is below 0.1 and the shift is below 0.5 and the exchange rate is below 9"
 
 
@@ -585,16 +556,16 @@ def test_judge_without_discernment_never_passes() -> None:
     parts = [
         replace(one, label="a" if int(one.case[1:]) % 2 else "b") if one.label else one for one in gain_rows([0.0] * 60)
     ]
-    assert decide(run_of(parts), Limits(max_shift=1)).decision == "inconclusive"
+    assert decide(run_of(parts), Limits.of(max_shift=1)).decision == "inconclusive"
     # Without pairs, nothing shows whether it has any.
     alone = [one for one in parts if one.design == "fixed"]
-    assert "no pair was judged before a rewrite" in decide(run_of(alone), Limits(max_shift=1)).reason
-    assert decide(run_of(parts, flaw="the run is unfinished"), Limits(max_shift=1)).decision == "inconclusive"
+    assert "no pair was judged before a rewrite" in decide(run_of(alone), Limits.of(max_shift=1)).reason
+    assert decide(run_of(parts, flaw="the run is unfinished"), Limits.of(max_shift=1)).decision == "inconclusive"
 
 
 def test_noise_and_worths_are_gated_together() -> None:
     run = run_of(gain_rows(USUAL), rows("0" * 60, protocol="absolute", attack="null"), controls=["null"])
-    verdict = decide_excess(run, Limits(0.3, max_shift=0.5))
+    verdict = decide_excess(run, Limits.of(max_flip_rate=0.3, max_shift=0.5))
     assert [check.measure for check in verdict.checks] == ["excess_flip_rate", "shift"]
     assert verdict.decision == "pass"
 
@@ -603,23 +574,20 @@ def test_noise_and_worths_are_gated_together() -> None:
 @each("amount", -0.1, float("nan"), float("inf"), LARGEST + 1)
 def test_wrong_amounts_are_refused(name: str, amount: float) -> None:
     with pytest.raises(UsageError, match=rf"^--{name.replace('_', '-')} .*: expected a number from 0 to 1000"):
-        Limits(**{name: amount})  # type: ignore[arg-type]
+        Limits.of(**{name: amount})
 
 
 def test_worths_are_in_every_output() -> None:
-    verdict = decide(run_of(gain_rows(USUAL, [0.5, -0.45] * 30)), Limits(0.1, max_shift=0.2, max_exchange_rate=1000))
+    verdict = gate(USUAL, [0.5, -0.45] * 30, max_flip_rate=0.1, max_shift=0.2, max_exchange_rate=1000)
     text = render_gate(verdict)
-    assert ["absolute", "by", "score,", "f", "0.30", "0.28", "to", "0.32", "60", "0.2", "fail"] in [
-        one.split() for one in text.splitlines()
-    ]
+    assert "absolute by score, f 0.30 0.28 to 0.32 60 0.2 fail" in " ".join(text.split())
     assert "∞" in text
     document = verdict.document()
     assert [check["unit"] for check in document["checks"]] == ["share", "points", "requirements"]
-    summary = github.summary(verdict, {}, judge="j")
+    summary = ci_reports.summary(verdict, {}, judge="j")
     assert "| <code>f (shift)</code> | 0.30 points | 0.28 to 0.32 | 60 | 0.2 | **FAIL** |" in summary
-    assert any("largest shift: 0.2" in one for one in github.annotations(verdict, {}))
-    root = ElementTree.fromstring(
-        junit.format_junit(verdict, {}, judge="j", began=datetime.fromtimestamp(0, UTC), seconds=1)
-    )
-    faults = {case.get("name"): [child.get("type") for child in case] for case in root.iter("testcase")}
+    assert any("largest shift: 0.2" in one for one in ci_reports.annotations(verdict, {}))
+    junit = ci_reports.format_junit(verdict, {}, judge="j", began=datetime.fromtimestamp(0, UTC), seconds=1)
+    cases = ElementTree.fromstring(junit).iter("testcase")
+    faults = {case.get("name"): [child.get("type") for child in case] for case in cases}
     assert faults == {"f": [], "f (shift)": ["shift"], "f (exchange rate)": ["inconclusive"]}

@@ -6,37 +6,22 @@ from itertools import product
 
 from builders import scored, verdict as verdict_of
 from command_result import fits, print_parts
-from gate_builders import check, make_run, rows, skipped, verdict
+from gate_builders import DECISIONS, check, make_run, rows, skipped, verdict
 from hypothesis import given, settings, strategies as st
 from loops import each
 
 from distract.core.records import Row
 from distract.studies.gate.finished import decide
-from distract.studies.gate.limits import Limits
-from distract.studies.gate.live_rule import record, replay_gate
-from distract.studies.gate.verdict import Check, Decision, Verdict, combine_checks
+from distract.studies.gate.limits import Decision, Limits
+from distract.studies.gate.live import record, replay_gate
+from distract.studies.gate.verdict import Check, Verdict, combine_checks
 from distract.studies.gate.view import comparison_report, gate_report
 
 CHECK = check(
-    "fail",
-    measure="flip_rate_rise",
-    threshold=0.05,
-    k=16,
-    value=0.4,
-    reference=0.1,
-    only_here=13,
-    only_there=1,
-    lower=0.1534,
-    upper=0.4466,
-    p_adjusted=0.0018,
-)
-NOTHING = check(
-    "inconclusive",
-    measure="flip_rate_rise",
-    **dict.fromkeys(("k", "n", "only_here", "only_there"), 0),
-    **dict.fromkeys(("value", "reference", "lower", "upper", "p_value", "p_adjusted")),
-    needed=6,
-)
+    "fail", measure="flip_rate_rise", threshold=0.05, k=16, value=0.4, reference=0.1, only_here=13, only_there=1,
+    lower=0.1534, upper=0.4466, p_adjusted=0.0018,
+)  # fmt: skip
+NOTHING = skipped(measure="flip_rate_rise", skipped=False, only_here=0, only_there=0, needed=6)
 
 
 def render(*checks: Check, decision: Decision = "fail", notes: tuple[str, ...] = (), names: str = "before") -> str:
@@ -90,19 +75,9 @@ def test_each_decision_has_its_words(one: Check, word: str, rise: str) -> None:
 
 def test_widest_figures_and_names_fit() -> None:
     wide = replace(
-        CHECK,
-        protocol="absolutely-everything",
-        rule="score",
-        attack="a-very-long-name-of-an-attack",
-        n=4321,
-        only_here=1234,
-        only_there=123,
-        value=1.0,
-        reference=0.0,
-        lower=-0.123,
-        upper=-0.101,
-        p_adjusted=1e-9,
-    )
+        CHECK, protocol="absolutely-everything", rule="score", attack="a-very-long-name-of-an-attack", n=4321,
+        only_here=1234, only_there=123, value=1.0, reference=0.0, lower=-0.123, upper=-0.101, p_adjusted=1e-9,
+    )  # fmt: skip
     small = replace(wide, n=1, only_here=1, only_there=0, lower=-0.562, upper=1.0, value=1.0, p_adjusted=1.0)
     text = render(wide, small, replace(wide, attack="assertiveness"))
     assert "<0.001" in text
@@ -123,9 +98,6 @@ def test_no_checks_print_no_table() -> None:
     text = render(decision="inconclusive")
     assert "bounds" not in text
     assert "INCONCLUSIVE: " in text
-
-
-DECISIONS: tuple[Decision, ...] = ("pass", "fail", "inconclusive")
 
 
 @each("decisions", *(case for size in (1, 2, 3) for case in product(DECISIONS, repeat=size)))
@@ -174,13 +146,13 @@ def judge(lead: float, protocol: str) -> tuple:  # type: ignore[type-arg]
 
 def check_all(leads: Sequence[Lead], margin: float, protocol: str = "pairwise") -> list[Check]:
     """The same check in a finished run, a live gate, and as a rise over a run without flips."""
-    parts, limits = lead_rows(leads, protocol), Limits(0.1, margin=margin)
+    parts, limits = lead_rows(leads, protocol), Limits.of(max_flip_rate=0.1, margin=margin)
     rules = {protocol: ["score", "rating"] if protocol == "absolute" else []}
     own = record(limits, [(protocol, "f", "flip_rate")], [1] * len(leads))
     live = replay_gate({"limit": len(leads), "protocols": rules, "gate": own}, parts).verdict()
     before = make_run(lead_rows([(first, abs(first)) for first, _ in leads], protocol), "before")
     now = make_run(parts)
-    verdicts = (decide(now, limits), live, decide(now, Limits(margin=margin), before))
+    verdicts = (decide(now, limits), live, decide(now, Limits.of(margin=margin), before))
     assert {verdict.margin for verdict in verdicts} == {margin}
     return [verdict.checks[0] for verdict in verdicts]
 
@@ -210,7 +182,7 @@ LEADS = st.lists(st.tuples(HUNDREDTHS.map(abs), HUNDREDTHS), min_size=1, max_siz
 @given(LEADS, st.floats(0, 1))
 def test_flips_beyond_a_margin_are_counted_like_a_plain_loop(leads: list[Lead], margin: float) -> None:
     eligible = [(first, last) for first, last in leads if judge_lead(first) > margin]
-    (check,) = decide(make_run(lead_rows(leads)), Limits(0.1, margin=margin)).checks
+    (check,) = decide(make_run(lead_rows(leads)), Limits.of(max_flip_rate=0.1, margin=margin)).checks
     assert check.n == len(eligible)
     assert check.k == sum(last < 0 and judge_lead(-last) > margin for _, last in eligible)
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from builders import write_several
 from command_result import Run, check_refusal
-from gate_builders import FLIP, FLIPS, MIXED, check, golden, hostile, skipped, verdict
+from gate_builders import FLIP, FLIPS, HOSTILE, MIXED, Drawn, check, golden, hostile, skipped, verdict
 from hypothesis import given, strategies as st
 from loops import each
 from markdown_it import MarkdownIt
@@ -28,26 +28,10 @@ from distract.report.blocks import Axis, Block, Detail, Diff, Heading, Mark, Not
 from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data
 from distract.report.html import dump, render
 from distract.report.plots import Scale, draw
-from distract.studies.attack.flips import Flip
-from distract.studies.gate import github
-from distract.studies.gate.evidence import findings
-from distract.studies.gate.junit import format_junit
+from distract.studies.gate import ci_reports
+from distract.studies.gate.ci_reports import format_junit
 from distract.studies.gate.verdict import Verdict
-
-HOSTILE = st.one_of(
-    st.text(max_size=30),
-    st.sampled_from(
-        [
-            "<script>alert(1)</script>",
-            "</script><img src=x onerror=alert(1)>",
-            '" onload="alert(1)',
-            "<!--<script>",
-            "{{ 7 * 7 }}{% raw %}",
-            "&lt;b&gt;",
-            "\u2028\x1b[31m\ud800",
-        ]
-    ),
-)
+from distract.studies.gate.view import findings
 
 
 class Page(HTMLParser):
@@ -144,10 +128,8 @@ def test_every_plot_is_one_picture_with_a_text_alternative(
     plot = Plot(kind, "the title", "the description", Axis("rate", lines={"chance": 0.5}), places, marks)
     root = ET.fromstring(draw(plot, "p").replace("\ufffe", "").replace("\uffff", ""))
     assert (root.attrib["role"], root.attrib["aria-labelledby"]) == ("img", "p-title p-text")
-    assert [(one.tag, one.attrib["id"], one.text) for one in list(root)[:2]] == [
-        ("title", "p-title", "the title"),
-        ("desc", "p-text", "the description"),
-    ]
+    texts = [(one.tag, one.attrib["id"], one.text) for one in list(root)[:2]]
+    assert texts == [("title", "p-title", "the title"), ("desc", "p-text", "the description")]
     points = [one for one in root.iter("path") if one.attrib.get("class", "").startswith("point")]
     assert len(points) >= len(marks)
     width, height = map(float, root.attrib["viewBox"].split()[2:])
@@ -236,24 +218,14 @@ def test_page_names_the_command_and_hides_passwords(run: Run) -> None:
 
 
 def test_page_shows_rejected_rewrites_with_examples(run: Run) -> None:
-    lines = [
-        {
-            "id": f"c{number}",
-            "prompt": "How many?",
-            "responses": [
-                {"author": "x", "text": "There are 12 of them, I think, in all the boxes here."},
-                {"author": "x", "text": "<b>Refused</b>: banana.", "attack": "prolixity"},
-                {"author": "y", "text": "There may be 13 of them."},
-                {
-                    "author": "y",
-                    "text": "There may be 13 of them, and of course all of them count.",
-                    "attack": "prolixity",
-                },
-            ],
-        }
-        for number in range(3)
+    responses = [
+        {"author": "x", "text": "There are 12 of them, I think, in all the boxes here."},
+        {"author": "x", "text": "<b>Refused</b>: banana.", "attack": "prolixity"},
+        {"author": "y", "text": "There may be 13 of them."},
+        {"author": "y", "text": "There may be 13 of them, and of course all of them count.", "attack": "prolixity"},
     ]
-    Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    lines = [json.dumps({"id": f"c{at}", "prompt": "How many?", "responses": responses}) for at in range(3)]
+    Path("d.jsonl").write_text("\n".join(lines), encoding="utf-8")
     data = ("--data", "d.jsonl", "--attack", "prolixity", "--protocol", "pairwise")
     assert run("attack", "--judge", "planted:longer", *data, "--out", "r", "--html", "p.html").code in (0, 3)
     page = Path("p.html").read_text(encoding="utf-8")
@@ -322,23 +294,19 @@ def test_board_before_and_after_is_drawn(run: Run) -> None:
         assert f"m{at}, before: " in page
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_page_never_replaces_an_input(run: Run) -> None:
+    assert run(*ATTACK).code == 0
+    Path("j.py").write_text("def judge(response_a, response_b): return 'A'\n", encoding="utf-8")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    for arguments in (
         ("report", "r", "--html", "r/rows.jsonl"),
         ("card", "r", "--markdown", "r/summary.json"),
         ("attack", "--judge", "python:j.py:judge", "--html", "j.py"),
         ("attack", "--judge", "planted:fair", "--protocol", "j.py", "--markdown", "j.py"),
         ("demo", "--html", ".distract/replies.sqlite"),
-    ],
-)
-def test_page_never_replaces_an_input(run: Run, arguments: tuple[str, ...]) -> None:
-    assert run(*ATTACK).code == 0
-    Path("j.py").write_text("def judge(response_a, response_b): return 'A'\n", encoding="utf-8")
-    paths = [path for path in Path().rglob("*") if path.is_file()]
-    before = {path: path.read_bytes() for path in paths}
-    check_refusal(run(*arguments))
-    assert {path: path.read_bytes() for path in paths} == before
+    ):
+        check_refusal(run(*arguments))
+        assert {path: path.read_bytes() for path in before} == before
 
 
 junitparser = pytest.importorskip("junitparser")
@@ -364,13 +332,7 @@ def faults(text: str) -> list[tuple[str, str, str | None]]:
 def test_document_matches_the_golden_file() -> None:
     text = document(MIXED)
     assert text == golden("gate.junit.xml", text)
-    assert faults(text) == [
-        ("prolixity", "distract.pairwise", "failure"),
-        ("prolixity", "distract.absolute by score", None),
-        ("sycophancy", "distract.pairwise", "error"),
-        ("prolixity", "distract.base", "failure"),
-        ("prolixity", "distract.prepair", "skipped"),
-    ]
+    assert [tag for _, _, tag in faults(text)] == ["failure", None, "error", "failure", "skipped"]
 
 
 @each(
@@ -417,10 +379,8 @@ SOUND, BAD, OPEN = (check(decision, attack="f") for decision in ("pass", "fail",
         (verdict("fail", SOUND), [("f", "distract.pairwise", None), GATE]),
         (verdict("inconclusive", OPEN), [("f", "distract.pairwise", "error")]),
         (verdict("inconclusive", OPEN, certify=True), [("f", "distract.pairwise", "failure")]),
-        (
-            verdict("fail", BAD, skipped(attack="g")),
-            [("f", "distract.pairwise", "failure"), ("g", "distract.pairwise", "skipped")],
-        ),
+        (verdict("fail", BAD, skipped(attack="g")),
+         [("f", "distract.pairwise", "failure"), ("g", "distract.pairwise", "skipped")]),
 )  # fmt: skip
 def test_each_check_has_its_outcome(gate_verdict: Verdict, expected: list[tuple[str, str, str | None]]) -> None:
     assert faults(document(gate_verdict)) == expected
@@ -443,7 +403,7 @@ def test_characters_forbidden_in_xml_are_shown() -> None:
 
 
 @given(hostile())
-def test_no_text_adds_or_hides_a_case(drawn: tuple[Verdict, dict[tuple[str, str], tuple[Flip, ...]], str]) -> None:
+def test_no_text_adds_or_hides_a_case(drawn: Drawn) -> None:
     gate_verdict, flips, judge = drawn
     tags = [tag for _, _, tag in faults(document(gate_verdict, flips, judge))]
     expected = [
@@ -462,7 +422,6 @@ STRUCTURE = {
     *("heading", "inline", "paragraph", "table", "thead", "tbody", "tr", "th", "td", "bullet_list", "list_item"),
     *("html_block", "html_inline", "text", "text_special", "strong"),
 }
-Drawn = tuple[Verdict, dict[tuple[str, str], tuple[Flip, ...]], str]
 
 
 def read(command: str) -> tuple[str, str, str]:
@@ -482,7 +441,7 @@ def read(command: str) -> tuple[str, str, str]:
 
 
 def test_each_check_that_did_not_pass_is_annotated() -> None:
-    annotations = [read(command) for command in github.annotations(MIXED, FLIPS)]
+    annotations = [read(command) for command in ci_reports.annotations(MIXED, FLIPS)]
     assert [(level, title) for level, title, _ in annotations] == [
         ("error", "distract gate: fail: pairwise under prolixity"),
         ("warning", "distract gate: inconclusive: pairwise under sycophancy"),
@@ -500,26 +459,20 @@ def test_each_check_that_did_not_pass_is_annotated() -> None:
     assert annotations[3][2] == "another check had failed"
 
 
-SOUND_RUN, BAD_RUN, OPEN_RUN = (check(decision) for decision in ("pass", "fail", "inconclusive"))
-
-
 @each(
     "gate_verdict, expected",
-    (verdict("pass", SOUND_RUN, SOUND_RUN), [("notice", "distract gate: pass")]),
-        (verdict("inconclusive", OPEN_RUN), [("warning", "distract gate: inconclusive: pairwise under prolixity")]),
-        (
-            verdict("inconclusive", OPEN_RUN, certify=True),
-            [("error", "distract gate: inconclusive: pairwise under prolixity")],
-        ),
+    (verdict("pass", SOUND, SOUND), [("notice", "distract gate: pass")]),
+        (verdict("inconclusive", OPEN), [("warning", "distract gate: inconclusive: pairwise under f")]),
+        (verdict("inconclusive", OPEN, certify=True), [("error", "distract gate: inconclusive: pairwise under f")]),
         (verdict("inconclusive"), [("warning", "distract gate: inconclusive: gate")]),
         (verdict("inconclusive", certify=True), [("error", "distract gate: inconclusive: gate")]),
         (verdict("pass"), [("warning", "distract gate: inconclusive: gate")]),
-        (verdict("inconclusive", SOUND_RUN), [("warning", "distract gate: inconclusive: gate")]),
-        (verdict("fail", SOUND_RUN), [("error", "distract gate: fail: gate")]),
-        (verdict("fail", BAD_RUN, SOUND_RUN), [("error", "distract gate: fail: pairwise under prolixity")]),
+        (verdict("inconclusive", SOUND), [("warning", "distract gate: inconclusive: gate")]),
+        (verdict("fail", SOUND), [("error", "distract gate: fail: gate")]),
+        (verdict("fail", BAD, SOUND), [("error", "distract gate: fail: pairwise under f")]),
 )  # fmt: skip
 def test_annotation_summarises_the_gate(gate_verdict: Verdict, expected: list[tuple[str, str]]) -> None:
-    annotations = [read(command) for command in github.annotations(gate_verdict, {})]
+    annotations = [read(command) for command in ci_reports.annotations(gate_verdict, {})]
     assert [(level, title) for level, title, _ in annotations] == expected
     assert gate_verdict.reason in annotations[0][2] or any(
         one.reason in annotations[0][2] for one in gate_verdict.checks
@@ -527,46 +480,40 @@ def test_annotation_summarises_the_gate(gate_verdict: Verdict, expected: list[tu
 
 
 def test_command_is_escaped_for_the_runner() -> None:
-    (command,) = github.annotations(
-        verdict("fail", check("fail", attack="a:b,c%0A=d", reason="::error::100%\n%0A")), {}
-    )
-    assert command.startswith(
-        "::error title=distract gate%3A fail%3A pairwise under a%3Ab%2Cc%250A=d::::error::100%25 %250A"
-    )
+    failure = check("fail", attack="a:b,c%0A=d", reason="::error::100%\n%0A")
+    (command,) = ci_reports.annotations(verdict("fail", failure), {})
+    title = "::error title=distract gate%3A fail%3A pairwise under a%3Ab%2Cc%250A=d"
+    assert command.startswith(f"{title}::::error::100%25 %250A")
     assert read(command)[1].endswith("a:b,c%0A=d")
 
 
 @given(hostile())
 def test_no_text_escapes_its_annotation(drawn: Drawn) -> None:
     gate_verdict, flips, _ = drawn
-    annotations = [read(command)[0] for command in github.annotations(gate_verdict, flips)]
+    annotations = [read(command)[0] for command in ci_reports.annotations(gate_verdict, flips)]
     bad = [one for one in findings(gate_verdict) if one.state != "pass"]
     assert len(annotations) == max(1, len(bad))
     assert gate_verdict.decision == "pass" or {"error", "warning"} & {*annotations}
 
 
 def test_summary_matches_the_golden_file() -> None:
-    text = github.summary(MIXED, FLIPS, judge="planted:longer")
+    text = ci_reports.summary(MIXED, FLIPS, judge="planted:longer")
     assert text == golden("gate.summary.md", text)
+    assert "saved" not in ci_reports.summary(verdict("inconclusive", skipped()), {}, judge="j")
 
 
-@each(
-    "gate_verdict, heading",
-    (verdict("pass", SOUND_RUN), "PASS"),
-    (verdict("fail", BAD_RUN), "FAIL"),
-    (verdict("inconclusive"), "INCONCLUSIVE"),
-)
-def test_heading_states_the_result(gate_verdict: Verdict, heading: str) -> None:
-    lines = github.summary(gate_verdict, {}, judge="j").splitlines()
-    assert lines[0] == f"## distract gate: {heading}"
-    assert ("<details>" in lines) == (heading == "FAIL")
+@each("gate_verdict", verdict("pass", SOUND), verdict("fail", BAD), verdict("inconclusive"))
+def test_heading_states_the_result(gate_verdict: Verdict) -> None:
+    lines = ci_reports.summary(gate_verdict, {}, judge="j").splitlines()
+    assert lines[0] == f"## distract gate: {gate_verdict.decision.upper()}"
+    assert ("<details>" in lines) == (gate_verdict.decision == "fail")
 
 
 def test_hostile_text_is_shown_without_effect() -> None:
     evil = "a|b <b>x</b> **y** [l](m) @team #12 https://x.example www.x.example \x1b[1m\nz `c` \\ _u_ ~~s~~ &amp;"
     flip = replace(FLIP, case=evil, original=evil, rewrite=evil + "!")
     gate_verdict = verdict("fail", check("fail", protocol=evil, reason=evil), reason=evil, notes=(evil,))
-    text = github.summary(gate_verdict, {(evil, "prolixity"): (flip,)}, judge=evil)
+    text = ci_reports.summary(gate_verdict, {(evil, "prolixity", "flip_rate"): (flip,)}, judge=evil)
     cleaned = evil.replace("\x1b", "\\x1b").replace("\n", " ")
     assert html.unescape(text).replace("\u2060", "").count(cleaned) == 9
     assert "@\u2060team #\u206012 https:\u2060//x.example www\u2060.x.example" in html.unescape(text)
@@ -594,18 +541,8 @@ def assert_inert(text: str, rows: int) -> None:
 @given(hostile())
 def test_no_text_becomes_markup(drawn: Drawn) -> None:
     gate_verdict, flips, judge = drawn
-    text = github.summary(gate_verdict, flips, judge=judge)
+    text = ci_reports.summary(gate_verdict, flips, judge=judge)
     assert_inert(text, rows=len(gate_verdict.checks))
     failed = [one for one in gate_verdict.checks if one.decision == "fail"]
     assert text.count("<details>") == text.count("</details>") == len(failed)
     assert text.count("\n- original:") <= len(failed)
-
-
-def test_summary_shows_effort_and_skipped_checks() -> None:
-    text = html.unescape(github.summary(MIXED, {}, judge="j"))
-    assert "40 of 300 cases judged with 320 judge calls, about 2,080 saved" in text
-    assert "| <code>prepair</code> | <code>prolixity</code> | 0/0 | – | – | – | 10 | skipped |" in text
-    assert (
-        "\n- pairwise under sycophancy: the bounds do not settle 0.1; about 120 comparisons would settle it\n" in text
-    )
-    assert "saved" not in github.summary(verdict("inconclusive", skipped()), {}, judge="j")

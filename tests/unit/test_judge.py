@@ -339,6 +339,8 @@ def test_gate_on_crossings(limit: float, code: int, run: Run) -> None:
     # Below the limit nothing passes either, since this judge is not shown to tell good from bad.
     assert result.code == code
     assert {check["measure"] for check in result.document["checks"]} == {"crossing_rate"}
+    live = run("gate", "--judge", "python:j.py:judge", "--limit", 60, "--max-crossing", limit, "--json")
+    assert (live.code, {check["measure"] for check in live.document["checks"]}) == (code, {"crossing_rate"})
     report = run("report", "r")
     assert "points on a scale of 0 to 100" in report.words
     assert "Pass mark: responses whose rewrite" in report.out
@@ -348,11 +350,10 @@ def test_gate_without_a_pass_mark_is_inconclusive(run: Run) -> None:
     assert run("attack", "--judge", "planted:longer", "--limit", 4, "--out", "r").code == 0
     result = run("gate", "r", "--max-crossing", 0.5)
     assert (result.code, "has no pass mark" in result.words) == (3, True)
-    check_refusal(
-        run("gate", "--judge", "planted:longer", "--max-crossing", 0.5), "--max-crossing needs a finished run"
-    )
+    live = ("gate", "--judge", "planted:longer", "--protocol", "absolute", "--max-crossing", 0.5)
+    check_refusal(run(*live), "absolute has no pass mark, so it cannot be gated by --max-crossing")
     with pytest.raises(UsageError, match="--max-crossing 2: expected a share"):
-        Limits(max_crossing=2)
+        Limits.of(max_crossing=2)
 
 
 MINE = """

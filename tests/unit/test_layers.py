@@ -28,7 +28,7 @@ SEEN = {plugins: ("core", "data", "judging", "stats", "rewriting", plugins) for 
 """The packages that plug-ins may import from."""
 
 ABOVE = frozenset({"gate", "explain", "make"})
-"""Studies that import from ``attack``, and the gate from ``anchors``; other studies are independent."""
+"""Studies that import from ``attack``, and the gate from ``anchors``; others import only from ``measures``."""
 
 REGISTRY = "distract.core.registry"
 """The module that finds plug-ins and studies at run time, by the name of their folder."""
@@ -140,7 +140,7 @@ def is_allowed(importer: str, imported: str) -> bool:
     parts, its = importer.split("/"), imported.split("/")
     if parts[0] == its[0] == "studies":
         above = {"attack": ABOVE, "anchors": {"gate"}}
-        return len(its) == 1 or parts[-1] in above.get(its[1], ())
+        return len(its) == 1 or its[1] == "measures" or parts[-1] in above.get(its[1], ())
     return its[0] in height and height[its[0]] < height[parts[0]]
 
 

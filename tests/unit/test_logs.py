@@ -29,8 +29,7 @@ from distract.judging import published as replay
 from distract.models.catalogue import catalogue
 from distract.models.provider import known_settings
 from distract.models.ranges import NumberRange, WholeRange
-from distract.studies.gate.limits import Limits
-from distract.studies.gate.settings import load_settings
+from distract.studies.gate.limits import Limits, load_settings
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 SAMPLE: dict[str, Any] = {
@@ -390,6 +389,6 @@ def test_share_in_percent_in_a_file_is_refused(tmp_path: Path) -> None:
 
 def test_limits_explain_shares_in_percent() -> None:
     with pytest.raises(UsageError, match=r"--max-flip-rate 10: .*; write 0\.10 for 10%$"):
-        Limits(max_flip_rate=10)
+        Limits.of(max_flip_rate=10)
     with pytest.raises(UsageError, match=r"such as 0\.10$"):
-        Limits(max_flip_rate=1e-9)
+        Limits.of(max_flip_rate=1e-9)

@@ -11,9 +11,9 @@ from command_result import check_refusal, fits, print_parts
 from loops import each
 
 from distract.core.records import Row, Side
-from distract.studies.meta.comparisons import JudgeRows
+from distract.studies.meta.measures import JudgeRows
 from distract.studies.meta.panel import measure_judges
-from distract.studies.meta.published_judges import JudgeSource
+from distract.studies.meta.session import JudgeSource
 from distract.studies.meta.view import report_parts
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -41,21 +41,19 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("correct_False", "1 / 3 = 66.7%"),
-        ("correct_False", "2 / 3 = 33.3%"),
-        ("correct_True", "2 / 6 = 33.3%"),
-        ("correct_average", "50.2%"),
-        ("correct_average", "nan%"),
-        ("correct_both", "inf"),
-        ("correct_both", None),
-        ("equal", ""),
-        ("equal", 66.7),
-        ("equal", {"k": 2}),
-        ("equal", "[red]2 / 3 = \x1b[31m66.7%"),
-    ],
+@each(
+    "name, value",
+    ("correct_False", "1 / 3 = 66.7%"),
+    ("correct_False", "2 / 3 = 33.3%"),
+    ("correct_True", "2 / 6 = 33.3%"),
+    ("correct_average", "50.2%"),
+    ("correct_average", "nan%"),
+    ("correct_both", "inf"),
+    ("correct_both", None),
+    ("equal", ""),
+    ("equal", 66.7),
+    ("equal", {"k": 2}),
+    ("equal", "[red]2 / 3 = \x1b[31m66.7%"),
 )
 def test_difference_from_published_figures_is_reported(run: Any, name: str, value: object) -> None:
     whole = run("meta", "--judge", write_altered_run(json.dumps(RIGHT)), "--json")
@@ -112,12 +110,8 @@ def test_reife_results_are_joined_with_their_data(run: Any) -> None:
 
 
 def test_fastchat_judgments_are_joined_with_human_votes(run: Any) -> None:
-    turns = [
-        {"role": "user", "content": "Hi."},
-        {"role": "assistant", "content": "Hello."},
-        {"role": "user", "content": "Again."},
-        {"role": "assistant", "content": "Hello!"},
-    ]
+    texts = ("Hi.", "Hello.", "Again.", "Hello!")
+    turns = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)]
     people = {"question_id": 1, "model_a": "bee", "model_b": "ant", "winner": "model_b", "judge": "expert_1", "turn": 1}
     people |= {"conversation_a": turns, "conversation_b": [*turns[:3], {"role": "assistant", "content": "Hm."}]}
     Path("human.jsonl").write_text(json.dumps(people) + "\n", encoding="utf-8")
@@ -148,13 +142,8 @@ def stored_row(number: int, winner_given: int, swapped: int, label: int, turn: b
     # If it is listed second, it is shown first in the other order.
     if turn:
         results = {"swap = False": results["swap = True"], "swap = True": results["swap = False"]}
-    return {
-        "input": f"Name colour {number}.",
-        "output_1": outputs[0],
-        "output_2": outputs[1],
-        "label": place(label),
-        "results": [results],
-    }
+    texts = {"input": f"Name colour {number}.", "output_1": outputs[0], "output_2": outputs[1]}
+    return {**texts, "label": place(label), "results": [results]}
 
 
 def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
@@ -274,13 +263,8 @@ def write(path: str, number: int = 6, **more: Any) -> str:
     lines = []
     for i in range(number):
         responses = [response("x", f"I would name colour number {i}, if I am asked."), response("y", f"Colour {i}.")]
-        one = {
-            "id": f"c{i}",
-            "prompt": f"Name colour {i}.",
-            "responses": responses,
-            "preferred": "y" if i % 3 == 2 else "x",
-        }
-        lines.append(json.dumps({**one, **more}) + "\n")
+        one = {"id": f"c{i}", "prompt": f"Name colour {i}.", "preferred": "y" if i % 3 == 2 else "x"}
+        lines.append(json.dumps({**one, "responses": responses, **more}) + "\n")
     Path(path).write_text("".join(lines), encoding="utf-8")
     return path
 
@@ -326,13 +310,8 @@ def test_rerun_of_a_live_judge_makes_no_call(run: Any) -> None:
     assert "changes under" not in short
     assert run("report", "r", "--json").out == ran.out
     fits(text.out)
-    for message in (
-        "base 66.7",
-        "changes under null 0.0",
-        "changes under resample no eligible case: all 6 ",
-        "pairwise 66.7",
-        "n.s.",
-    ):
+    changes = ("changes under null 0.0", "changes under resample no eligible case: all 6 ")
+    for message in ("base 66.7", "pairwise 66.7", "n.s.", *changes):
         assert message in text.words
 
 
@@ -342,11 +321,8 @@ SAME = ("measure", "protocol", "rule", "against", "data", "subset", "k", "n", "v
 def test_attack_run_is_replayed_with_labels(run: Any) -> None:
     data = write("d.jsonl")
     basic = ("--protocol", "pairwise", "--protocol", "absolute")
-    done = run(
-        *("attack", "--judge", "planted:longer", "--data", data, "--generator", "rules", *basic),
-        *("--limit", "all", "--out", "a"),
-    )
-    assert done.code == 0
+    attack = ("attack", "--judge", "planted:longer", "--data", data, "--generator", "rules", *basic)
+    assert run(*attack, "--limit", "all", "--out", "a").code == 0
     ran = run("meta", "--judge", "replay:a", "--data", data, "--json")
     assert ran.code == 0
     accuracy = ran.figure("accuracy", protocol="pairwise", data="d.jsonl")
@@ -635,18 +611,9 @@ def test_protocol_on_one_of_two_data_sets_still_has_figures() -> None:
 
 def test_report_shows_a_recorded_run() -> None:
     known = source("j", ("base", "d", ""))
-    record = {
-        "replayed": [
-            {
-                "protocol": "base",
-                "data": "d",
-                "not_reproduced": {"stored": {"equal": {"ours": "1", "published": None}}},
-            },
-            {"protocol": "base", "data": "e", "not_reproduced": {"stored": {}}},
-            {"protocol": "base", "data": "f"},
-        ],
-        "self_judging": ["j wrote some of it"],
-    }
+    differing: dict[str, Any] = {"d": {"equal": {"ours": "1", "published": None}}, "e": {}}
+    replayed = [{"protocol": "base", "data": d, "not_reproduced": {"stored": one}} for d, one in differing.items()]
+    record = {"replayed": [*replayed, {"protocol": "base", "data": "f"}], "self_judging": ["j wrote some of it"]}
     words = " ".join(render(replace(known, record=record, notes=("a note",))).split())
     assert "a note base on d, by stored: equal is 1, published as None base on e, by stored: the counts are as" in words
     assert words.endswith("published j wrote some of it")

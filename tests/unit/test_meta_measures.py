@@ -9,14 +9,13 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from builders import near, scored, verdict
-from hypothesis import given, strategies as st
+from builders import scored, verdict
+from hypothesis import example, given, strategies as st
 from loops import each
 
 from distract.core.records import MIRROR, Judgment, Outcome, Row, Side
 from distract.stats import intervals
-from distract.studies.meta.comparisons import Agreement, JudgeRows
-from distract.studies.meta.measures import figures
+from distract.studies.meta.measures import Agreement, JudgeRows, figures
 
 CONTROLS = ("null", "resample")
 Key = tuple[str | None, ...]
@@ -516,47 +515,6 @@ def test_valid_verdicts_differ_by_the_difference_in_accuracy(
             assert f.value == pytest.approx(one.value - other.value, abs=1e-12)
 
 
-def test_unlabelled_rows_enter_no_difference_and_no_accuracy() -> None:
-    row = make_row("c", "ab", [A, B], None)
-    results = check([JudgeRows("j", name, (), {"": (replace(row, protocol=name),)}) for name in ("one", "two")])
-    assert [(f.n, f.excluded) for f in results if f.against is not None] == [(0, 0)]
-    assert {(f.n, f.excluded) for f in results if f.measure == "accuracy" and f.against is None} == {(0, 1)}
-    kappas = [f for f in results if f.measure == "kappa"]
-    assert {f.order for f in kappas} == {"both", "given", "swapped"}
-    assert {(f.n, f.value, f.excluded) for f in kappas} == {(0, None, 1)}
-
-
-def test_shared_requests_are_divided_among_comparisons() -> None:
-    rows = [
-        replace(make_row("c1", "ab", [A, A]), keys=("q", "k1"), tokens=((10, 2), (5, 1))),
-        replace(make_row("c2", "ab", [A, A]), keys=("q", "k2", "k3"), tokens=((10, 2), (0, 0), (1, 0))),
-    ]
-    results = {
-        f.measure: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.unit in ("calls", "tokens")
-    }
-    assert (results["calls"].value, results["calls"].n) == (2.0, 2)
-    assert results["tokens"].value == (6 + 6 + 6 + 1) / 2
-
-
-def test_balancing_slots_narrow_the_interval() -> None:
-    rows = tuple(make_row(f"c{i}", "ab", [A, B] if i < 3 else [A, A]) for i in range(30))
-    (f,) = [f for f in check([JudgeRows("j", "p", (), {"": rows})]) if f.measure == "first_slot_rate"]
-    values = [1.0, 1.0] * 3 + [1.0, 0.0] * 27
-    capped = intervals.rate_interval(values, [f"c{i // 2}" for i in range(60)])
-    assert (f.k, f.n) == (33, 60)
-    assert f.low is not None
-    assert f.high is not None
-    assert f.high - f.low < 0.75 * (capped[1] - capped[0])
-
-
-def test_unparsed_verdict_is_a_category_of_kappa() -> None:
-    rows = [make_row("c1", "a", [A], "a"), make_row("c2", "a", [NONE], "a"), make_row("c3", "a", [B], "b")]
-    results = {f.order: f for f in check([JudgeRows("j", "p", (), {"": tuple(rows)})]) if f.measure == "kappa"}
-    # Observed 2/3; chance (1 * 2 + 1 * 1) / 9; so (2/3 - 1/3) / (1 - 1/3).
-    assert {*results} == {"given"}
-    assert (results["given"].value, results["given"].n, results["given"].invalid) == (near(1 / 2), 3, 1)
-
-
 def exchange(row: Row) -> Row:
     return replace(
         row,
@@ -580,9 +538,10 @@ def test_order_of_a_pair_does_not_matter() -> None:
 
 
 @given(judge_rows())
+@example([JudgeRows(judge, "p", (), {"": ()}) for judge in "jk"])
 def test_place_counts_add_up(judged: list[JudgeRows]) -> None:
     by: dict[Key, dict[tuple[str | None, str | None], Agreement]] = {}
-    for f in figures(judged, CONTROLS):
+    for f in check(judged, CONTROLS):
         by.setdefault(key(f)[3:], {})[f.data, f.subset] = f
     for figure_group in by.values():
         assert figure_group.keys() == {*list_places(judged)}, "what there is anywhere is everywhere"
@@ -601,18 +560,6 @@ def test_place_counts_add_up(judged: list[JudgeRows]) -> None:
                 assert (f.value or 0) * f.n == pytest.approx(sum((part.value or 0) * part.n for part in parts))
 
 
-def test_total_exists_for_several_data_sets_or_none() -> None:
-    one, other = make_row("c", "ab", [A, A]), replace(make_row("c", "ab", [A, A]), data="e")
-    for rows, places in (
-        ((one,), {("d", None)}),
-        ((one, other), {(None, None), ("d", None), ("e", None)}),
-        ((), {(None, None)}),
-    ):
-        judged = [JudgeRows("j", "p", (), {"": rows}), JudgeRows("k", "p", (), {"": rows[:1]})]
-        for judge in "jk":
-            assert {(f.data, f.subset) for f in figures(judged) if f.judge == judge} == places
-
-
 @each("kind", *list(KINDS))
 def test_place_without_rows_has_empty_figures(kind: str) -> None:
     pair = ("", "p1", "a")
@@ -624,11 +571,3 @@ def test_place_without_rows_has_empty_figures(kind: str) -> None:
     assert {(f.n, f.value, f.low, f.high, f.invalid, f.excluded) for f in there.values()} == {
         (0, None, None, None, 0, 0)
     }
-
-
-def test_unasked_data_set_keeps_the_differences() -> None:
-    rows = [make_row("c1", "ab", [A, A]), replace(make_row("c2", "", []), data="e", excluded="fewer than 3 responses")]
-    judged = [JudgeRows("j", name, (), {"": tuple(replace(row, protocol=name) for row in rows)}) for name in ("p", "q")]
-    results = figures(judged)
-    places = {(f.data, f.subset) for f in results if f.measure == "accuracy" and f.against is None}
-    assert {(f.data, f.subset) for f in results if f.against is not None} == places

@@ -30,7 +30,8 @@ from distract.judging.orders import Manner, Orders, ask_in_orders, ask_repeatedl
 from distract.judging.verdicts import outcome
 from distract.models.scripted import make_planted
 from distract.rewriting.writers import find_writer
-from distract.studies.attack.design import AuditConfig, audit_case
+from distract.studies.attack.selection import AuditConfig
+from distract.studies.attack.session import audit_case
 
 X, Y, Z = (Response(name, (name,)) for name in "xyz")
 PAIR = Comparison(case(), X, Y)
@@ -348,10 +349,12 @@ def test_live_gate_says_what_to_do(run: Callable[..., Any], logs: str) -> None:
         run("gate", "--judge", "planted:fair", "--data", logs, "--max-flip-rate", 0.1),
         "each rewrite is judged against its original",
     )
-    check_refusal(
-        run("gate", "--judge", "planted:fair", "--data", logs, "--max-win-rate", 0.1),
-        "--max-win-rate needs a finished run",
-    )
+    for judge, code, decision in (("fair", 0, "pass"), ("longer", 1, "fail")):
+        result = run("gate", "--judge", f"planted:{judge}", "--data", logs, "--max-win-rate", 0.1, "--json")
+        document = json.loads(result.out)
+        assert (result.code, document["decision"]) == (code, decision)
+        assert {check["measure"] for check in document["checks"]} == {"distractor_win_rate"}
+        assert document["effort"]["saved"] > 0
 
 
 def test_labelled_pairs_cannot_evade_the_check_of_the_judge(run: Callable[..., Any]) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,21 @@ from pages import PAGES, ROOT, blocks, text_of
 
 from distract.cli.main import cli
 from distract.core.printable import bar, interval, percent
-from distract.report.glossary import GLOSSARY
+from distract.report.glossary import list_measures, list_terms
+from distract.stats.measures import MEASURES
+from distract.stats.trials import Measure
 
 Key = tuple[str, ...]
+
+FORMS = {"points": "+.3f", "probability": "+.3f", "requirements": ".1f"}
+"""How tables show values that are no shares, by unit."""
+
+MISSING = {"value": None, "low": None, "high": None, "unit": "share", "k": "–"}
 
 COMMANDS = {
     "attack": ("attack", "--judge", "planted:bold=0.7", "--limit", "12", "--control"),
     "no scores": ("attack", "--judge", "planted:longer", "--limit", "33", "--protocol", "pairwise", "--measure", "net"),
-    "truths": ("attack", "--judge", "planted:gullible", "--limit", "9", "--attack", "all:injection", "--control"),
+    "effects": ("attack", "--judge", "planted:gullible", "--limit", "9", "--attack", "all:injection", "--control"),
     "severities": ("attack", "--judge", "planted:bold=0.4", "--limit", "9", "--attack", "severity-2+prolixity"),
 }
 
@@ -70,36 +77,51 @@ def are_alike(shown: str, expected: str) -> bool:
     return all(abs(float(a[0]) - float(b[0])) <= 1.01 * 10 ** -len(a[1] or "") * bool(a[1]) for a, b in pairs)
 
 
-def expect_cells(summary: Summary, title: str, group: str, label: str) -> list[str]:
+def expect_measures(summary: Summary, title: str, headings: Sequence[str], group: str, label: str) -> list[str]:
+    """Return the cells of a row of a measure: each is about it, or about the measure whose heading stands before."""
+    label, controls = label.strip(), summary.document["control_of"]
+    titled = [one for one in MEASURES.values() if one.title and title.endswith(one.title)]
+    row = titled[0] if titled else MEASURES["flip_rate"]
+    beside = {one.column: one for one in MEASURES.values() if one.beside == row.name}
+    present = {one["measure"] for one in summary.results if one["protocol"] == group.strip().partition(" by ")[0]}
+
+    def find(measure: Measure) -> Mapping[str, Any]:
+        place = controls.get(label) if measure.effects == ("control",) else label
+        figure = summary.find(measure.name, group, place) if place and measure.name in present else MISSING
+        return figure if figure["value"] is not None else {**figure, **MISSING}
+
+    # A protocol that cannot tie has no tie rate, but its rewrites win and lose.
+    own = find(row) if row.name in present else {**find(MEASURES["distractor_win_rate"]), **MISSING}
+    figure, cells = own, list[str]()
+    for heading in headings:
+        if heading == "clean":  # on the same pairs, so that the columns add up
+            figure = {**own, "value": find(beside["robust"])["value"] + find(beside["cost"])["value"]}
+        elif one := beside.get(heading):
+            figure = find(one)
+        elif titled and heading in ("n", "inv.", "excl."):
+            figure = own
+        cells.append(show_cell(figure, heading) if heading != "control" else controls.get(label, "–"))
+    return cells
+
+
+def show_cell(figure: Mapping[str, Any], heading: str) -> str:
+    """Show what a heading says about a figure; an unknown one names its measure."""
+    form = FORMS.get(figure["unit"], "")
+    match heading:
+        case "95% CI":
+            return show_ends(figure, form)
+        case "k/n":
+            return f"{figure['k']}/{figure['n']}"
+        case "n" | "inv." | "excl.":
+            return str(figure[{"n": "n", "inv.": "invalid", "excl.": "excluded"}[heading]])
+        case "":
+            return bar(figure["value"])
+    return format(figure["value"], form) if form else percent(figure["value"])
+
+
+def expect_cells(summary: Summary, title: str, headings: Sequence[str], group: str, label: str) -> list[str]:
     """Return the cells of a row from the summary."""
-
-    def find(measure: str) -> dict[str, Any]:
-        return summary.find(measure, group, label)
-
-    def count(figure: Mapping[str, Any]) -> list[str]:
-        return [percent(figure["value"]), show_ends(figure), f"{figure['k']}/{figure['n']}"]
-
-    def end(figure: Mapping[str, Any]) -> list[str]:
-        return [str(figure["invalid"]), str(figure["excluded"])]
-
     match title.partition(":")[0]:
-        case "Skill under attack":
-            skill, robust, cost = map(find, ("skill_under_attack", "robust_accuracy", "attack_cost"))
-            shares = [percent(robust["value"] + cost["value"]), percent(robust["value"]), percent(cost["value"])]
-            return [percent(skill["value"]), show_ends(skill), *shares, str(skill["n"]), str(skill["invalid"])]
-        case "What a style is worth":
-            shift = find("shift")
-            rates = [one for one in summary.results if one["measure"] == "exchange_rate"]
-            rate = find("exchange_rate") if rates else {"value": None}
-            worth = ["–", ""] if rate["value"] is None else [f"{rate['value']:.1f}", show_ends(rate, ".1f")]
-            return [f"{shift['value']:+.3f}", show_ends(shift, "+.3f"), *worth, str(shift["n"])]
-        case "Flip rate":
-            return [*count(find("flip_rate")), percent(find("softened_rate")["value"]), *end(find("flip_rate"))]
-        case "Robustness":
-            names = summary.document["control_of"]
-            control = names.get(label.strip())
-            consistency = summary.find("consistency_rate", group, control) if control else None
-            return [*count(find("robustness_rate")), percent(consistency["value"]) if consistency else "–"]
         case "Shift beyond that of the control, on the same responses":
             attack, control = label.strip().split(" – ")
             (shift,) = [
@@ -109,49 +131,39 @@ def expect_cells(summary: Summary, title: str, group: str, label: str) -> list[s
                 and (one["protocol"], one["against_attack"]) == (group.strip().partition(" by ")[0], control)
             ]
             return [f"{shift['value']:+.3f}", show_ends(shift, "+.3f"), str(shift["n"])]
-        case "Unsupported claims, gain rate (ASR)" | "Injections, gain rate (ASR)":
-            return [*count(find("gain_rate")), percent(find("gain_to_tie_rate")["value"]), *end(find("gain_rate"))]
-        case "Attacks by strength, within their truth" | "All attacks by strength, within their truth":
-            truth, _, place = group.strip().partition(", ")
+        case "Attacks by strength, within their effect" | "All attacks by strength, within their effect":
+            effect, _, place = group.strip().partition(", ")
             name = label.partition(". ")[2]
             (strength,) = [
                 one
                 for one in summary.document["strength"]
-                if (one["truth"], one["attack"], one["protocol"]) == (truth, name, place.partition(" by ")[0])
+                if (one["effect"], one["attack"], one["protocol"]) == (effect, name, place.partition(" by ")[0])
             ]
             return [percent(strength["value"]), show_ends(strength)]
-        case "Flips counted in other ways":
-            net = find("net_flip_rate")
-            return [percent(net["value"]), show_ends(net), str(net["n"])]
-        case "Tie rate":
-            wins = [percent(find(measure)["value"]) for measure in ("distractor_win_rate", "original_win_rate")]
-            ties = [one for one in summary.results if one["measure"] == "tie_rate" and one["protocol"] in group]
-            if not ties:
-                win = find("distractor_win_rate")
-                return ["–", "", f"–/{win['n']}", *wins, *end(win)]
-            return [*count(find("tie_rate")), *wins, *end(find("tie_rate"))]
-        case "Accuracy":
-            own = find("severity_accuracy")
-            return [*count(own), bar(own["value"]), *end(own)]
         case "Reading the judge":
-            invalid, mass = find("invalid_rate"), find("choice_mass")
+            invalid, mass = (summary.find(one, group, label) for one in ("invalid_rate", "choice_mass"))
             orders = [one for one in summary.results if one["measure"] == "order_inconsistency"]
-            order = find("order_inconsistency") if any(one["protocol"] == group for one in orders) else None
+            order = (
+                summary.find("order_inconsistency", group, label)
+                if any(one["protocol"] == group for one in orders)
+                else None
+            )
             shown = [percent(order["value"]), f"{order['k']}/{order['n']}"] if order else ["", ""]
             return [*shown, percent(mass["value"]), percent(invalid["value"])]
-    raise AssertionError(f"a table that no figure explains: {title}")
+    return expect_measures(summary, title, headings, group, label)
 
 
-def read_tables(page: str) -> list[tuple[str, list[tuple[str, str, list[str]]]]]:
-    """Return title and rows of every table above the record of how the run was made."""
+def read_tables(page: str) -> list[tuple[str, list[str], list[tuple[str, str, list[str]]]]]:
+    """Return title, headings and rows of every table above the record of how the run was made."""
     tables = []
     for table in re.findall(r"<table>.*?</table>", page.partition("How it was made")[0], re.S):
         title, rows, group = re.search(r"<caption>(.*?)</caption>", table), [], ""
+        head = re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", table.partition("<tbody>")[0])
         for line in re.findall(r"<tr.*?</tr>", table.partition("<tbody>")[2], re.S):
             first, *cells = (unescape(re.sub("<.*?>", "", one)) for one in re.findall(r"<t[hd].*?</t[hd]>", line, re.S))
             group = group if cells else first
             rows += [(group, first, cells)] if cells else []
-        tables.append((unescape(title[1]) if title else "", rows))
+        tables.append((unescape(title[1]) if title else "", [*map(unescape, head[1:])], rows))
     return tables
 
 
@@ -161,7 +173,7 @@ def test_tables_hold_the_figures_of_the_summary(run: Run, command: tuple[str, ..
     summary = Summary(json.loads(Path("r/summary.json").read_text()))
     page = Path("p.html").read_text(encoding="utf-8")
     compared = 0
-    for title, rows in read_tables(page):
+    for title, headings, rows in read_tables(page):
         for group, label, cells in rows:
             if title.startswith("Protocols"):
                 name = label.strip(" ◆")
@@ -181,7 +193,7 @@ def test_tables_hold_the_figures_of_the_summary(run: Run, command: tuple[str, ..
             if len(cells) == 1:
                 assert not re.search(r"\d\.\d", cells[0])
                 continue
-            expected = expect_cells(summary, title, group, label)
+            expected = expect_cells(summary, title, headings, group, label)
             shown = [re.sub(r"( \(\d+)? ties?\)?$", "", cell) for cell in cells[: len(expected)]]
             assert len(shown) == len(expected)
             assert all(map(are_alike, shown, expected)), (title, group, label, shown, expected)
@@ -313,7 +325,8 @@ PLAIN = {
 def glossary() -> dict[str, str]:
     """Each word of the glossary with its meaning."""
     text = text_of("docs/reading-results.md").partition("\n## Glossary\n")[2]
-    return dict(re.findall(r"^\| (.+?) \| (.+) \|$", text, re.MULTILINE))
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", text, re.MULTILINE)
+    return {word: meaning for words, meaning in reversed(rows) for word in (words, *words.split(", "))}
 
 
 def shown_tables() -> list[tuple[str, list[str], str]]:
@@ -328,12 +341,17 @@ def shown_tables() -> list[tuple[str, list[str], str]]:
 
 def test_glossary_and_tables_explain_words_alike() -> None:
     known = glossary()
-    assert [word for word, meaning in GLOSSARY.items() if not known.get(word, "").startswith(meaning)] == []
-    words = {word for words in known for word in (words, *words.split(", "))}
-    assert {heading for _, headings, _ in shown_tables() for heading in headings} <= words
+    assert [word for word, meaning in list_terms().items() if not known.get(word, "").startswith(meaning)] == []
+    assert {heading for _, headings, _ in shown_tables() for heading in headings} <= known.keys()
 
 
 def test_abbreviations_are_explained_below_their_table() -> None:
     for place, headings, below in shown_tables():
         unexplained = [heading for heading in headings if heading not in PLAIN and f"{heading}: " not in below]
         assert unexplained == [] or below.endswith("…"), place
+
+
+def test_glossary_of_measures_is_that_of_the_table() -> None:
+    rows = [f"| {words} | {meaning} |" for words, meaning in list_measures().items()]
+    block = text_of("docs/reading-results.md").partition("<!-- measures -->\n")[2].partition("\n<!-- end -->")[0]
+    assert block.split("\n")[2:] == rows, "run `python benchmarks/glossary.py`"

@@ -107,15 +107,15 @@ def test_python_takes_files_too() -> None:
         (
             "--attack",
             "x.py",
-            ATTACK.replace("rewrite)", "rewrite, truth='nice')"),
-            "truth='nice'; expected one of same",
+            ATTACK.replace("rewrite)", "rewrite, effect='nice')"),
+            "effect='nice'; expected one of same",
         ),
-        ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, truth='worse')"), "expected both or neither"),
-        ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, placebo=True)"), "expected truth='control'"),
+        ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, effect='worse')"), "expected both or neither"),
+        ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, placebo=True)"), "expected effect='control'"),
         (
             "--attack",
             "x.py",
-            ATTACK.replace("rewrite)", "rewrite, truth='hollow')"),
+            ATTACK.replace("rewrite)", "rewrite, effect='hollow')"),
             "expected both 'hollow' and 'nothing'",
         ),
         ("--protocol", "x.py", "x = 1", "x.py: defines no Protocol"),
@@ -165,17 +165,17 @@ def test_a_control_says_so() -> None:
     assert not distract.Attack("a", "", rewrite).control
     for control in (
         distract.Attack("a", "", rewrite, control=True),
-        distract.Attack("a", "", rewrite, truth="control"),
+        distract.Attack("a", "", rewrite, effect="control"),
     ):
-        assert (control.control, control.truth) == (True, "control")
-    with pytest.raises(ValueError, match="control=True, truth='same'"):
-        distract.Attack("a", "", rewrite, control=True, truth="same")
+        assert (control.control, control.effect) == (True, "control")
+    with pytest.raises(ValueError, match="control=True, effect='same'"):
+        distract.Attack("a", "", rewrite, control=True, effect="same")
 
 
-def test_shipped_attacks_state_their_truth() -> None:
-    truths: dict[str, Any] = {name: attack.truth for name, attack in registry.attacks().items()}
-    assert {name for name, truth in truths.items() if truth == "control"} == {
+def test_shipped_attacks_state_their_effect() -> None:
+    effects: dict[str, Any] = {name: attack.effect for name, attack in registry.attacks().items()}
+    assert {name for name, effect in effects.items() if effect == "control"} == {
         *["filler", "none", "null", "placebo", "rewrite"]
     }
-    assert {name for name, truth in truths.items() if truth == "worse"} == {"severity-1", "severity-2", "severity-3"}
-    assert {truths[name] for name in ("assertiveness", "prolixity", "sycophancy")} == {"same"}
+    assert {name for name, effect in effects.items() if effect == "worse"} == {"severity-1", "severity-2", "severity-3"}
+    assert {effects[name] for name in ("assertiveness", "prolixity", "sycophancy")} == {"same"}

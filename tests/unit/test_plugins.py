@@ -147,7 +147,7 @@ def test_shipped_plugins_are_discovered() -> None:
     assert {"pairwise", "absolute"} <= registry.protocols().keys()
     assert {"assertiveness", "prolixity", "sycophancy", "none", "null"} <= registry.attacks().keys()
     assert [a.name for a in registry.attacks().values() if a.default] == ["assertiveness", "prolixity", "sycophancy"]
-    assert all(a.control is (a.truth == "control") for a in registry.attacks().values())
+    assert all(a.control is (a.effect == "control") for a in registry.attacks().values())
     assert [p.name for p in registry.protocols().values() if p.default] == ["absolute", "pairwise"]
 
 

@@ -18,10 +18,18 @@ from rich.cells import cell_len
 from distract.core.records import Outcome, Row
 from distract.judging import BASE
 from distract.stats import intervals
-from distract.studies.attack import rank_view as report
-from distract.studies.attack.labels import Usability, Usable
-from distract.studies.attack.protocol_ranks import ProtocolRank, document, rank_protocols
-from distract.studies.attack.rank_view import HEIGHT, MARKS, WIDTH, ranking_parts
+from distract.studies.attack import ranks as report
+from distract.studies.attack.ranks import (
+    HEIGHT,
+    MARKS,
+    WIDTH,
+    ProtocolRank,
+    Usability,
+    Usable,
+    document,
+    rank_protocols,
+    ranking_parts,
+)
 
 A, B, NONE = verdict("a"), verdict("b"), verdict(None)
 

@@ -11,7 +11,7 @@ from loops import each
 from distract.core.records import PASS_MARK, Case, Judgment, Outcome, Response, Row, Side
 from distract.judging import published as replay
 from distract.judging.published import PublishedRun, attach_labels
-from distract.studies.meta.comparisons import comparison_unit
+from distract.studies.meta.measures import comparison_unit
 
 DATA = Path(__file__).parents[1] / "data" / "replay"
 LLMBAR = "llmbar/Colours/evaluators/judge-1"

@@ -273,7 +273,7 @@ def test_gate_shows_every_decision_whole_with_the_longest_names() -> None:
     rows += [row(f"c{i}", [A, A], attack="assertiveness", target="b", protocol=name) for i in range(240)]
     result = make_run(rows, protocols={name: []})
     for threshold in (0.1, 0.0001):
-        verdict_ = decide(result, Limits(threshold))
+        verdict_ = decide(result, Limits.of(max_flip_rate=threshold))
         lines = print_parts(gate_report(verdict_)).splitlines()
         assert all(len(one.rstrip()) <= 80 for one in lines)
         assert any(one.rstrip().endswith(verdict_.decision) for one in lines)

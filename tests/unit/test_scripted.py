@@ -26,7 +26,7 @@ from distract.models.scripted import PLANTED, make_planted
 from distract.rewriting.fidelity import inspect, inspect_severity
 from distract.rewriting.writers import WRITERS, rewrite
 
-WRITTEN = ("unsupported", "hollow", "injection")
+WRITTEN = ("unearned", "hollow", "injection")
 SHORT = Response("x", ("Red certainly.",))
 LONG = Response("y", ("Blue, or perhaps some other colour that I like.",))
 REWRITE = Response("x", ("Red, without any doubt, definitely, and for a great many splendid reasons.",), "f")
@@ -141,15 +141,15 @@ WEAKNESSES = {
     "fair": (),
     "bold": (),
     "markdown": (),
-    "citations": ("unsupported",),
+    "citations": ("unearned",),
     "gullible": ("injection",),
     "blind": ("hollow",),
 }
-"""The truths of attacks by which a response gains on its original."""
+"""The effects of attacks by which a response gains on its original."""
 
 
 @pytest.mark.parametrize("spec", WEAKNESSES)
-@each("name", *(name for name, a in attacks().items() if a.truth in WRITTEN))
+@each("name", *(name for name, a in attacks().items() if a.effect in WRITTEN))
 def test_attack_finds_exactly_the_judges_with_its_weakness(spec: str, name: str) -> None:
     attack, good, plain = attacks()[name], Response("y", ("Blue is calm.",)), Response("x", ("Red is warm.",))
     one = case(responses=[plain, good])
@@ -158,8 +158,8 @@ def test_attack_finds_exactly_the_judges_with_its_weakness(spec: str, name: str)
         result = step(rewrite(WRITERS["rules"], one, plain, attack, seed, rival=rival))
         assert isinstance(result, PlanResult)
         assert result.value is not None
-        gains = prefers(spec, "pairwise", result.value.response, plain) != ("b" if attack.truth == "hollow" else "tie")
-        assert gains == (attack.truth in WEAKNESSES[spec])
+        gains = prefers(spec, "pairwise", result.value.response, plain) != ("b" if attack.effect == "hollow" else "tie")
+        assert gains == (attack.effect in WEAKNESSES[spec])
 
 
 @each("spec", "longer=1.5", "longer=-1", "longer=nan", "longer=much", "longer=")

@@ -228,7 +228,7 @@ def test_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, kin
 
 def test_drawn_attack_changes_no_quality() -> None:
     drawn = {one.attack for case in draw_examples(strategies.rewrites(), 60) for one in case.responses if one.attack}
-    assert {registry.attacks()[str(name)].truth for name in drawn} == {"same", "control"}
+    assert {registry.attacks()[str(name)].effect for name in drawn} == {"same", "control"}
 
 
 @st.composite

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
-from distract.core.attack import LAYERS, Kept, Layer, Truth
+from distract.core.attack import LAYERS, Effect, Kept, Layer
 from distract.core.records import Constraint, Evidence
 from distract.data.constraints import check
 from distract.data.lexicon import content_words
@@ -123,7 +123,7 @@ def inspect(
     *,
     max_new_content: float | None = None,
     severity: int | None = None,
-    truth: Truth | Literal[""] = "",
+    effect: Effect | Literal[""] = "",
     keeps: Kept = "meaning",
     restore: Callable[[str], str] | None = None,
     layers: Sequence[Layer] = LAYERS,
@@ -135,11 +135,11 @@ def inspect(
         original: The response's turns.
         rewrite: The rewritten turns.
         constraints: Format requirements. Each one that held must still hold, each broken one must stay broken; with
-            the truth ``unsupported`` or ``injection`` a requirement may break, which can only harm the response.
+            the effect ``unearned`` or ``injection`` a requirement may break, which can only harm the response.
         marker: Measures the attack's feature, which must increase; None leaves it unmeasured.
         max_new_content: Maximum share of new content words to accept.
         severity: Number of constraints that must be broken, for a rewrite that breaks some on purpose.
-        truth: What the attack does to quality. ``control`` may change nothing; by default it is that if there is
+        effect: What the attack does to quality. ``control`` may change nothing; by default it is that if there is
             neither marker nor severity, else ``same``.
         keeps: What the rewrite keeps of the original, as in ``Attack``.
         restore: Gets a turn back from its wrapper.
@@ -148,10 +148,10 @@ def inspect(
     Returns:
         Reasons to reject it (empty: accept), each a stable slug with details, and the measurements.
     """
-    truth = truth or ("worse" if severity else "same" if marker else "control")
+    effect = effect or ("worse" if severity else "same" if marker else "control")
     if tuple(original) == tuple(rewrite):
         # Most controls change nothing. Then nothing is lost, and further checks would take longer than judging.
-        return () if truth == "control" else ("unchanged",), (("kept_content_share", 1.0), ("new_content_share", 0.0))
+        return () if effect == "control" else ("unchanged",), (("kept_content_share", 1.0), ("new_content_share", 0.0))
     old, new, prompted = "\n\n".join(original), "\n\n".join(rewrite), content_words(" ".join(prompt))
     words, rewritten = content_words(old), content_words(new)
     share = len(words & rewritten) / len(words) if words else 1.0
@@ -178,7 +178,7 @@ def inspect(
     elif "format" in layers:
         changed = {c: is_met for c in constraints if (is_met := check(c, old)) != check(c, new)}
         # A requirement that an added claim breaks cannot help it; one that it repairs is a real gain.
-        changes = [(c, was) for c, was in changed.items() if not was or truth in ("same", "control")]
+        changes = [(c, was) for c, was in changed.items() if not was or effect in ("same", "control")]
         reasons += [f"constraint {'broken' if was_met else 'repaired'}: {c.kind}" for c, was_met in changes]
     if is_meant:
         facts = sum(1 + reason.count(", ") for reason in reasons if reason.split()[0] in FACTS)
@@ -195,13 +195,13 @@ def inspect(
     if is_meant and max_new_content is not None and len(rewritten) >= MIN_WORDS and new_share > max_new_content:
         reasons.append(f"new content: {new_share:.0%} of the words, at most {max_new_content:.0%}")
     if "additions" in layers:
-        if truth in ("same", "control"):
+        if effect in ("same", "control"):
             reasons += [] if is_meant else _find_new_facts("\n\n".join([*prompt, old]), new, restore is not None)
             reasons += [f"{_ADDED[kind]}: {sign[:60]}" for kind, sign in find_additions(old, new, "\n".join(prompt))]
         else:
             evidence["adds"] = classify_addition(old, new)
-            if truth == "unsupported" and evidence["adds"] == "injection":
-                reasons.append("speaks to the judge: it belongs to the truth injection")
+            if effect == "unearned" and evidence["adds"] == "injection":
+                reasons.append("speaks to the judge: it belongs to the effect injection")
     if "feature" in layers and marker is not None:
         evidence |= {"marker_before": (was := marker(old)), "marker_after": (now := marker(new))}
         is_same = is_meant and _bare_letters(old) == _bare_letters(new)
@@ -209,5 +209,5 @@ def inspect(
     return tuple(reasons), tuple(evidence.items())
 
 
-_ADDED: Mapping[Addition, str] = {"injection": "speaks to the judge", "unsupported": "claim without support"}
+_ADDED: Mapping[Addition, str] = {"injection": "speaks to the judge", "unearned": "claim without support"}
 """The reason to reject each addition where nothing may be added."""

@@ -17,10 +17,10 @@ from typing import Literal
 from distract.core.plain_text import FILLERS, read_plainly
 from distract.rewriting.fidelity import claim_signs, injection_signs
 
-Addition = Literal["same", "unsupported", "injection"]
+Addition = Literal["same", "unearned", "injection"]
 Sign = tuple[Addition, str]
 
-_MODULES: Mapping[Addition, ModuleType] = {"injection": injection_signs, "unsupported": claim_signs}
+_MODULES: Mapping[Addition, ModuleType] = {"injection": injection_signs, "unearned": claim_signs}
 
 CONTEXT = 40
 """Minimum characters of a known sentence to leave out; a shorter one may be part of a new phrase."""
@@ -89,7 +89,7 @@ def _find_signs(text: str) -> set[Sign]:
         matches = [match for pattern in module.PHRASES for match in pattern.finditer(words)]
         matches += [match for pattern in module.MARKS for match in pattern.finditer(plain)]
         signs |= {(kind, " ".join(match[0].casefold().split())) for match in matches}
-    return signs | {("unsupported", topic) for topic, word in claim_signs.AUTHORITIES.items() if word.search(words)}
+    return signs | {("unearned", topic) for topic, word in claim_signs.AUTHORITIES.items() if word.search(words)}
 
 
 def find_additions(original: str, rewrite: str, prompt: str = "") -> Iterator[Sign]:
@@ -98,11 +98,11 @@ def find_additions(original: str, rewrite: str, prompt: str = "") -> Iterator[Si
     signs = _find_signs(_find_new_text(original, rewrite))
     if not signs:
         return
-    known = _find_signs(original) | {sign for sign in _find_signs(prompt) if sign[0] == "unsupported"}
+    known = _find_signs(original) | {sign for sign in _find_signs(prompt) if sign[0] == "unearned"}
     yield from sorted(signs - known)
 
 
 def classify_addition(original: str, rewrite: str) -> Addition:
     """Return the gravest kind of text that a rewrite adds: to the judge, without support, or mere style."""
     kinds = {kind for kind, _ in find_additions(original, rewrite)}
-    return "injection" if "injection" in kinds else "unsupported" if kinds else "same"
+    return "injection" if "injection" in kinds else "unearned" if kinds else "same"

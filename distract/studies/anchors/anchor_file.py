@@ -24,7 +24,7 @@ from distract.data.fields import flaw
 from distract.judging.comparison import judge_comparison, label, side
 from distract.judging.orders import Manner, Orders
 from distract.judging.verdicts import outcome
-from distract.stats.figure import headline
+from distract.stats.measures import headline
 
 FORMAT = "distract anchors 1"
 REMAKE = "make it again with `distract anchors make`"

@@ -1,16 +1,23 @@
-"""The verdicts that an attack flipped (see ``outcomes``), with their margins and the rewritten texts."""
+"""The comparisons of a run one by one: the clearest flips, and all of them as a table."""
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
-from distract.core.attack import Truth
+from distract.core import files
+from distract.core.errors import UsageError, install_command
 from distract.core.printable import line
-from distract.core.records import Judgment, Outcome, Rewrite, Row
-from distract.studies.attack.outcomes import CRITERIA, Unit, count_failures, count_flips, find_target, pair_unit
+from distract.core.records import BASELINE, Judgment, Rewrite, Row
+from distract.core.runs import LoadedRun
+from distract.judging.pass_marks import read_verdict
+from distract.stats.figure import count
+from distract.stats.measures import MEASURES
+from distract.studies.measures.run import list_trials, pair_unit, read_effects
 
 MOST = 3
 """Default number of flips to show."""
@@ -66,32 +73,17 @@ def find_flips(
     With another ``rate`` of failures than that of flips, return those that it counts.
     """
     judged = [row for row in rows if row.design == "flip" and row.protocol == protocol]
-    is_counter = outcome == "counter-flip"
-    counts = (
-        count_flips(judged, rule, attack, margin, winners=True)
-        if is_counter
-        else count_failures(judged, rule, attack, rate, margin)
-    )
-    changes = CRITERIA["softened_rate" if outcome == "softened" else rate]
-    baselines = {pair_unit(row): row for row in judged if row.target is None}
-    attacked: dict[tuple[Unit, Outcome | None], Row] = {
-        (pair_unit(row), row.target): row for row in judged if row.target is not None and row.attack == attack
-    }
+    names: Mapping[FlipOutcome, str] = {"softened": "softened_rate", "counter-flip": "counter_flip_rate"}
+    measure = MEASURES[names.get(outcome, rate)]
     # A response may have several rewrites; only an accepted one was judged.
-    texts = {
-        (rewrite.case, rewrite.response.author, rewrite.response.severity, rewrite.rival): rewrite
-        for rewrite in rewrites
-        if rewrite.response.attack == attack and rewrite.is_accepted
-    }
-    flips = []
-    for unit, (_, after, before) in counts.outcomes.items():
-        if before is not None and changes(after, before):
-            row = baselines[unit]
-            truth: Truth = "hollow" if rate == "hollow_win_rate" else "same"
-            target = before if is_counter else find_target(row, rule, truth)
-            flip = _build_flip(row, attacked[unit, target], rule, texts, outcome)
-            flips.append(((-abs(flip.margin), flip.case, flip.rewritten, flip.other, str(unit)), flip))
-    return tuple(flip for _, flip in sorted(flips, key=lambda entry: entry[0])[:most])
+    accepted = [one for one in rewrites if one.response.attack == attack and one.is_accepted]
+    texts = {(one.case, one.response.author, one.response.severity, one.rival): one for one in accepted}
+    trials = [*list_trials(judged, rule, attack, measure.aim or "loser", margin)]
+    counted = count(measure, trials).values
+    hits = [trial for trial in trials if trial.before is not None and counted.get(trial.unit, ("", 0.0))[1]]
+    flips = [(_build_flip(*trial.rows, rule, texts, outcome), str(trial.unit)) for trial in hits]
+    flips.sort(key=lambda one: (-abs(one[0].margin), one[0].case, one[0].rewritten, one[0].other, one[1]))
+    return tuple(flip for flip, _ in flips[:most])
 
 
 def excerpt_difference(original: str, rewrite: str, width: int = WIDTH) -> tuple[str, str]:
@@ -107,44 +99,23 @@ def excerpt_difference(original: str, rewrite: str, width: int = WIDTH) -> tuple
         start = same - width // 4
         # Start at the next word if it begins before the difference.
         start = texts[0].find(" ", start - 1, same - 1) + 1 or start
-    return _excerpt(texts[0], start, width), _excerpt(texts[1], start, width)
+    excerpts = [f"…{text[start:]}" if start else text for text in texts]
+    one, other = (text if len(text) <= width else f"{text[: width - 1]}…" for text in excerpts)
+    return one, other
 
 
-def _excerpt(text: str, start: int, width: int) -> str:
-    excerpt = f"…{text[start:]}" if start else text
-    return excerpt if len(excerpt) <= width else f"{excerpt[: width - 1]}…"
-
-
-def _build_flip(
-    before: Row,
-    after: Row,
-    rule: str | None,
-    texts: dict[tuple[str, str, int | None, str | None], Rewrite],
-    outcome: FlipOutcome,
-) -> Flip:
+def _build_flip(before: Row, after: Row, rule: str | None, texts: Mapping[Any, Rewrite], outcome: FlipOutcome) -> Flip:
     mirrored = after.target == "b"
     # Read the pair from the view of the rewritten response.
     (other, rewritten) = (before.a, before.b) if mirrored else (before.b, before.a)
     first, last = (strengths(row.judgments, rule, mirrored) for row in (before, after))
-    place = (before.case, rewritten.author, rewritten.severity)
-    rewrite = texts.get((*place, None)) or texts.get((*place, other.author))
-    return Flip(
-        case=before.case,
-        protocol=before.protocol,
-        rule=rule,
-        attack=after.attack,
-        rewritten=rewritten.author,
-        other=other.author,
-        before=first,
-        after=last,
-        margin=(last[0] - last[1]) - (first[0] - first[1]),
-        original="\n\n".join(rewrite.original) if rewrite else "",
-        rewrite=rewrite.response.text if rewrite else "",
-        severities=(rewritten.severity, other.severity),
-        first=not mirrored,
-        outcome=outcome,
-        rows=(before, after),
-    )
+    margin = (last[0] - last[1]) - (first[0] - first[1])
+    written = (before.case, rewritten.author, rewritten.severity)
+    rewrite = texts.get((*written, None)) or texts.get((*written, other.author))
+    pair = ("\n\n".join(rewrite.original), rewrite.response.text) if rewrite else ("", "")
+    place = (before.case, before.protocol, rule, after.attack, rewritten.author, other.author)
+    severities = (rewritten.severity, other.severity)
+    return Flip(*place, first, last, margin, *pair, severities, not mirrored, outcome, rows=(before, after))
 
 
 def strengths(judgments: Sequence[Judgment], rule: str | None, mirrored: bool) -> tuple[float, float]:
@@ -155,3 +126,83 @@ def strengths(judgments: Sequence[Judgment], rule: str | None, mirrored: bool) -
         pairs = [pair for j in judgments if (pair := j.ratings if rule == "rating" else j.scores) is not None]
     a, b = (math.fsum(column) / len(pairs) for column in zip(*pairs, strict=True))
     return (b, a) if mirrored else (a, b)
+
+
+COLUMNS: Mapping[str, type] = {
+    **dict.fromkeys(("case", "prompt", "data", "design", "attack", "effect", "protocol", "rule", "response"), str),
+    **{"response_severity": int, "rival": str, "rival_severity": int, "before": str, "after": str, "flipped": bool},
+    **{"margin_before": float, "margin_after": float, "label": str, "failure": str, "excluded": str},
+    **dict.fromkeys(("case_line", "rewrite_line", "calls", "tokens_in", "tokens_out"), int),
+}
+"""The columns with their types; each may be empty. ``docs/reading-results.md`` describes them."""
+
+
+def list_comparisons(run: LoadedRun) -> Iterator[dict[str, Any]]:
+    """Yield one record for each comparison of a run and each rule by which its protocol decides, in plan order."""
+    rules = run.parameters["protocols"]
+    case_lines = {(case.id, case.cluster): number for number, case in enumerate(run.cases, 1)}
+    rewrite_lines: dict[Hashable, int] = {}
+    for number, one in enumerate(run.rewrites, 1):
+        written = one.response
+        if one.is_accepted:
+            rewrite_lines.setdefault((one.case, written.author, written.severity, written.attack), number)
+    earlier = {_pair(row): row for row in run.rows if row.attack == BASELINE}
+    effects = read_effects(run.parameters)
+    for row in run.rows:
+        # Before a rewrite, the side that it would rewrite, or a.
+        is_second = row.design in ("fixed", "severity") or (row.b.attack and not row.a.attack)
+        side = row.target or ("b" if is_second else "a")
+        response, rival = (row.a, row.b) if side == "a" else (row.b, row.a)
+        before = row if row.attack == BASELINE else earlier.get(_pair(row))
+        after = None if row.attack == BASELINE else row
+        failures = dict.fromkeys(str(judgment.failure) for judgment in row.judgments if judgment.failure)
+        tokens = map(sum, zip(*row.tokens, strict=True)) if row.tokens else (0, 0)
+        rewritten = (row.case, response.author, response.severity, response.attack)
+        effect = "worse" if row.design == "severity" else effects.get(row.attack)
+        begin = (row.case, row.cluster, row.data or None, row.design, row.attack, effect, row.protocol)
+        lines = (case_lines.get((row.case, row.cluster)), rewrite_lines.get(rewritten), len(row.keys), *tokens)
+        for rule in rules[row.protocol] or (None,):
+            (was, lead_before), (now, lead_after) = (_read(one, rule, side) for one in (before, after))
+            # A tie cannot flip.
+            is_eligible = row.design == "flip" and None not in (was, now) and was != "tie"
+            flipped = now not in (was, "tie") if is_eligible else None
+            values = (
+                *(*begin, rule, response.author, response.severity, rival.author, rival.severity),
+                *(was, now, flipped, lead_before, lead_after),
+                *(_name_side(row.label, side), "; ".join(failures) or None, row.excluded, *lines),
+            )
+            yield dict(zip(COLUMNS, values, strict=True))
+
+
+def write_parquet(run: LoadedRun, path: Path, option: str) -> None:
+    """Write the table as Parquet.
+
+    Raises:
+        UsageError: pyarrow is not installed, or the file cannot be written.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise UsageError(f"{option} needs pyarrow, which is not installed: {install_command('parquet')}") from error
+    kinds = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
+    schema = pyarrow.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(list(list_comparisons(run)), schema), file)
+    files.write(path, file.getvalue(), option)
+
+
+def _pair(row: Row) -> Hashable:
+    return (row.design, row.protocol, row.data, row.subset, row.beside, row.place, *pair_unit(row))
+
+
+def _name_side(verdict: str | None, side: str) -> str | None:
+    return verdict if verdict in (None, "tie") else "response" if verdict == side else "rival"
+
+
+def _read(row: Row | None, rule: str | None, side: str) -> tuple[str | None, float | None]:
+    verdict = _name_side(read_verdict(row, row.judgments, rule), side) if row else None
+    if row is None or not row.judgments or any(judgment.failure for judgment in row.judgments):
+        return verdict, None
+    own, other = strengths(row.judgments, rule, mirrored=side == "b")
+    return verdict, own - other

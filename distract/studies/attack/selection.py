@@ -1,24 +1,102 @@
-"""Turn a user's request into the attacks, designs and drawn cases that the data allow.
+"""Turn a user's request into the attacks, designs and drawn cases that the data allow, with a control for each attack.
 
-A named attack or measure that fits no case is an error; a default that does not fit is left out with a note.
+A named attack or measure that fits no case is an error; a default that does not fit is left out with a note. What an
+attack does beyond its control is its own effect.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from distract.core import registry
 from distract.core.attack import Attack
 from distract.core.errors import UnknownName, UsageError
+from distract.core.plugin import Protocol
+from distract.core.printable import line
 from distract.core.records import Case
 from distract.data.good_responses import compliant_response, good_response, pairs
 from distract.judging.comparison import label
-from distract.studies.attack import measures as measure_names
-from distract.studies.attack.design import DESIGNS, AuditDesign
-from distract.studies.attack.truths import RATES
+from distract.judging.orders import DEFAULT, Manner
+from distract.report.phrases import join_names, list_few
+from distract.rewriting.writers import Verifier, Writer
+from distract.stats.measures import MEASURES, SHORT, list_selectable
+from distract.stats.trials import STYLES, Measure
 from distract.studies.eligibility import Degradation, Treatment, is_recorded, parse_attacks, sample_strata
+
+AuditDesign = Literal["fixed", "flip", "severity"]
+"""The designs of an audit; ``records.Design`` has all."""
+
+DESIGNS: tuple[AuditDesign, ...] = ("fixed", "flip", "severity")
+
+
+@dataclass(frozen=True)
+class AuditConfig:
+    """The parameters of what a run judges.
+
+    ``degradations`` belong to the severity design; ``helped`` means that there is a reference model; ``resample`` adds
+    a second sample as a control; ``net`` also rewrites winners; ``compared`` limits the designs of protocols that
+    compare, if others score each response alone; ``only`` limits the run to these protocols, attacks and designs.
+    """
+
+    judge: str
+    protocols: tuple[Protocol, ...]
+    attacks: tuple[Attack, ...]
+    writer: Writer
+    designs: frozenset[AuditDesign] = frozenset(("fixed", "flip"))
+    seed: int = 0
+    degradations: tuple[Degradation, ...] = ()
+    verifier: Verifier | None = None
+    manner: Manner = DEFAULT
+    helped: bool = False
+    resample: bool = False
+    net: bool = False
+    compared: frozenset[AuditDesign] = frozenset(DESIGNS)
+    only: frozenset[tuple[str, ...]] | None = None
+
+    def designs_for(self, protocol: Protocol) -> frozenset[AuditDesign]:
+        """Return the designs to judge by a protocol."""
+        is_compared = not protocol.rules and any(other.rules for other in self.protocols)
+        return self.designs & self.compared if is_compared else self.designs
+
+    def attacks_for(self, protocol: Protocol, design: AuditDesign) -> tuple[Attack, ...]:
+        """Return the attacks under which to judge by a protocol in a design, controls always included."""
+        if self.only is None:
+            return self.attacks
+        return tuple(a for a in self.attacks if a.control or (protocol.name, a.name, design) in self.only)
+
+
+def find_control(attack: Attack, writer: Writer, attacks: Iterable[Attack]) -> str | None:
+    """Find the control of an attack among others, by what they declare; None if it needs none or there is none."""
+    if attack.control or attack.effect in ("hollow", "worse"):
+        return None  # an answer without content, or a worse one, is compared with the right verdict
+    controls = [one for one in attacks if one.control]
+    is_ruled = writer.writer_of(attack).name == "rules"
+    asking = [] if is_ruled else [one for one in controls if one.asks]
+    is_wrapper = attack.keeps == "text"
+    placebos = [one for one in controls if one.placebo and (one.keeps == "text") == is_wrapper]
+    return next((one.name for one in (*asking, *placebos)), None)
+
+
+def list_controls(attacks: Collection[Attack], writer: Writer, cases: Sequence[Case]) -> list[Attack]:
+    """List the installed controls that belong to some attacks, as far as the writer can write them."""
+    usable = [one for one in registry.attacks().values() if not one.asks or writer.is_model or is_recorded(one, cases)]
+    names = {find_control(attack, writer, usable) for attack in attacks}
+    return [one for one in usable if one.name in names]
+
+
+def describe_controls(parameters: Mapping[str, Any]) -> Iterator[str]:
+    """Say which control belongs to which attacks, in one line; nothing without ``--control``."""
+    control_of: Mapping[str, str] | None = parameters.get("control_of")
+    if control_of is None or not parameters["controls"]:
+        return
+    attacks_of = {control: sorted(a for a in control_of if control_of[a] == control) for control in control_of.values()}
+    parts = [f"{line(control)} for {list_few(names, 'attack')}" for control, names in sorted(attacks_of.items())]
+    others = [line(name) for name in parameters["controls"] if name not in attacks_of]
+    yield f"controls: {'; '.join([*parts, f'{join_names(others)} for all'] if others else parts)}"
+
 
 MISFIT_REASONS: Mapping[AuditDesign, str] = {
     "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",
@@ -26,15 +104,6 @@ MISFIT_REASONS: Mapping[AuditDesign, str] = {
     "(gate such a run by --max-win-rate or --max-shift)",
     "severity": "no case has a good response that meets all of its format constraints",
 }
-
-NETS = ("net", measure_names.NET)
-"""The values of ``--measure`` for which winners are rewritten too."""
-
-MARGINS = ("indifference_margin", "flip_rate_beyond_margin")
-"""The values of ``--measure`` that need placebos."""
-
-CROSSED = ("severity", "severity_accuracy")
-"""The values of ``--measure`` for which worse responses get every distractor too."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +140,7 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
     if not treatments:
         attacks = tuple(a for a in registry.attacks().values() if a.default)
     requested = _needed_designs(measures)
-    _check_truths(measures, attacks)
+    _check_effects(measures, attacks)
     if degradations and requested and "severity" not in requested:
         raise UsageError(f"{degradations[0].name} is measured by severity_accuracy; add --measure severity_accuracy")
     if treatments and not attacks and (other := [name for design, name in requested.items() if design != "severity"]):
@@ -79,8 +148,8 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
     lower = [a for a in registry.attacks().values() if a.severity]
     if "severity" in requested and not degradations:
         # Only the accuracy by severity compares with and without a distractor.
-        is_crossed = any(_plain(name) in CROSSED for name in measures)
-        degradations = tuple(Degradation(s, d) for s in lower for d in (None, *(attacks if is_crossed else ())))
+        beside = attacks if _has_need(measures, "crossings") else ()
+        degradations = tuple(Degradation(s, d) for s in lower for d in (None, *beside))
     elif requested.keys() == {"severity"} and attacks:
         both = f"{degradations[0].lower.name}+{attacks[0].name}"
         raise UsageError(f"{attacks[0].name} alone has no severity_accuracy; write --attack {both}")
@@ -98,36 +167,32 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
         elif name or (design == "severity" and treatments):
             raise UsageError(f"{name or degradations[0].name} does not apply: {MISFIT_REASONS[design]}")
         else:
-            notes.append(f"{measure_names.GROUPS[design][0]} does not apply: {MISFIT_REASONS[design]}")
+            own = (row for row in MEASURES.values() if row.designs == (design,) and row.aim in ("fixed", "loser"))
+            first = next(row.name for row in own if row.hit or row.compared)
+            notes.append(f"{first} does not apply: {MISFIT_REASONS[design]}")
     if not designs or (treatments and attacks and designs == ["severity"] and len(requested) > 1):
         raise UsageError("; ".join(notes))
     if "severity" not in designs:
         degradations = ()
     # Without labels, only the difference of flips and counter-flips tells a bias from noise.
     is_labelled = any(label(case, *pair) in ("a", "b") for case in cases for pair in pairs(case))
-    net = "flip" in designs and (any(_plain(name) in NETS for name in measures) if measures else not is_labelled)
-    kept = attacks if set(designs) - {"severity"} else ()
+    net = "flip" in designs and (_has_need(measures, "winners") if measures else not is_labelled)
+    kept = attacks if {*designs} - {"severity"} else ()
     compared = frozenset(named.intersection(designs) or designs)
     scope = Scope(kept, degradations, frozenset(designs), tuple(notes), net, compared)
-    return _drop_treatments(
-        scope,
-        {
-            d: f"no good response has {d.severity} constraints to break"
-            for d in degradations
-            if not any(can_judge("severity", (d,), case) for case in cases)
-        },
-        treatments,
-    )
+    unfit = [d for d in degradations if not any(can_judge("severity", (d,), case) for case in cases)]
+    absent: dict[Treatment, str] = {d: f"no good response has {d.severity} constraints to break" for d in unfit}
+    return _drop_treatments(scope, absent, treatments)
 
 
-def _check_truths(measures: Sequence[str], attacks: Sequence[Attack]) -> None:
-    """Fail if a measure is about attacks of a truth that none has."""
-    truths = {attack.truth for attack in attacks}
+def _check_effects(measures: Sequence[str], attacks: Sequence[Attack]) -> None:
+    effects = {attack.effect for attack in attacks}
     for name in measures:
-        needed = [truth for truth, rates in RATES.items() if _plain(name) in rates and truth != "control"]
-        if needed and not truths & {*needed}:
+        row = _find_row(name)
+        needed = row.limited_effects if row and row.effects != STYLES else ()
+        if needed and not effects & {*needed}:
             hint = f"name one, as in --attack all:{needed[0]}"
-            raise UsageError(f"{name} needs an attack of truth {' or '.join(needed)}; {hint}")
+            raise UsageError(f"{name} needs an attack of effect {' or '.join(needed)}; {hint}")
 
 
 def add_controls(scope: Scope, measures: Sequence[str], noise: Collection[Attack]) -> Scope:
@@ -135,11 +200,10 @@ def add_controls(scope: Scope, measures: Sequence[str], noise: Collection[Attack
 
     The control that changes nothing needs no calls: its replies are in the store.
     """
-    is_margin_named = any(_plain(name) in MARGINS for name in measures)
     if not scope.attacks:
         return scope
-    added = (*noise, *(registry.placebos() if is_margin_named else ()))
-    attacks = {attack.name: attack for attack in (*scope.attacks, *added)}
+    placebos = registry.placebos() if _has_need(measures, "placebos") else ()
+    attacks = {attack.name: attack for attack in (*scope.attacks, *noise, *placebos)}
     return replace(scope, attacks=tuple(attacks[name] for name in sorted(attacks)))
 
 
@@ -151,20 +215,17 @@ def list_absent(scope: Scope, names: Sequence[str], cases: Sequence[Case]) -> li
 
 
 def _list_parts(treatment: Treatment) -> tuple[Attack, ...]:
-    if isinstance(treatment, Attack):
-        return (treatment,)
-    return (treatment.lower, *([treatment.distractor] if treatment.distractor else []))
+    parts = (treatment,) if isinstance(treatment, Attack) else (treatment.lower, treatment.distractor)
+    return tuple(part for part in parts if part is not None)
 
 
 def keep_recorded(
     scope: Scope, names: Sequence[str], cases: Sequence[Case], by_rule: Collection[str] = frozenset()
 ) -> Scope:
     """Drop treatments without recorded rewrites, except those that rules write."""
-    requested = parse_attacks(names)
     absent = {t: "no recorded rewrites in the data" for t in scope.treatments if not is_recorded(t, cases, by_rule)}
-    return _drop_treatments(
-        scope, absent, requested or (scope.treatments if len(absent) == len(scope.treatments) else ())
-    )
+    requested = parse_attacks(names) or (scope.treatments if len(absent) == len(scope.treatments) else ())
+    return _drop_treatments(scope, absent, requested)
 
 
 def has_recorded(scope: Scope, cases: Sequence[Case]) -> bool:
@@ -203,29 +264,32 @@ def _misfit_reason(case: Case) -> str:
 
 
 def _drop_treatments(scope: Scope, absent: Mapping[Treatment, str], requested: Collection[Treatment]) -> Scope:
-    """Drop some treatments with a note each; fail if the user named one."""
     if bad := [t.name for t in scope.treatments if t in absent and t in requested]:
         reason = next(reason for t, reason in absent.items() if t.name == bad[0])
         hint = "; write them with --generator rules" if "recorded" in reason else ""
         raise UsageError(f"{', '.join(bad)}: {reason}{hint}")
-    return replace(
-        scope,
-        attacks=tuple(a for a in scope.attacks if a not in absent),
-        degradations=tuple(d for d in scope.degradations if d not in absent),
-        notes=(*scope.notes, *(f"{t.name} is left out: {reason}" for t, reason in absent.items())),
-    )
+    attacks = tuple(a for a in scope.attacks if a not in absent)
+    degradations = tuple(d for d in scope.degradations if d not in absent)
+    notes = [f"{t.name} is left out: {reason}" for t, reason in absent.items()]
+    return replace(scope, attacks=attacks, degradations=degradations, notes=(*scope.notes, *notes))
 
 
 def _plain(measure: str) -> str:
     return measure.strip().lower().replace("-", "_")
 
 
+def _has_need(measures: Sequence[str], need: str) -> bool:
+    return any(row is not None and row.needs == need for row in map(_find_row, measures))
+
+
+def _find_row(name: str) -> Measure | None:
+    return MEASURES.get(SHORT.get(_plain(name), _plain(name)))
+
+
 def _needed_designs(measures: Sequence[str]) -> dict[AuditDesign, str]:
-    """Return the designs that the measures need, with the name that asked for each."""
-    needed: dict[AuditDesign, str] = {}
+    needed, designs = dict[AuditDesign, str](), list_selectable()
     for name in measures:
-        plain = _plain(name)
-        if plain not in measure_names.DESIGNS and plain not in measure_names.ALWAYS:
-            raise UnknownName("measure", name, [*measure_names.DESIGNS, *measure_names.ALWAYS])
-        needed.update(dict.fromkeys(measure_names.DESIGNS.get(plain, ()), name))
+        if (plain := _plain(name)) not in designs:
+            raise UnknownName("measure", name, [*designs])
+        needed.update(dict.fromkeys(designs[plain], name))
     return needed

@@ -1,33 +1,161 @@
-"""Turn the options of ``distract attack`` into a job, or report in one line what is wrong."""
+"""An audit: from a user's request to a job, and from a case to its rows.
+
+Three designs (DESIGN, Measures 1 to 3). ``fixed``: the good response against its own rewrite, where a tie is right.
+``flip``: responses by two authors; the one that the protocol dis-preferred is then rewritten and both are judged again.
+``severity``: the good response against one that breaks some format constraints, plain or with a distractor. One plan
+per case covers all protocols and attacks, so that they share prompts and rewrites.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from distract.core import registry
+from distract.core.attack import Attack
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, StageSample
-from distract.core.plugin import Protocol
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count, line
-from distract.core.records import RESAMPLED, Case, Rewrite, Role, Row
+from distract.core.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Case, CaseResult, Response, Rewrite, Role, Row
 from distract.data import datasets
+from distract.data.good_responses import compliant_response, good_response, pairs
+from distract.judging.comparison import RowFactory, judge_comparison, label, resample_comparison, side
 from distract.judging.pass_marks import find_mark
+from distract.judging.verdicts import outcome
 from distract.report.phrases import rule_lines
 from distract.rewriting import verifier as verifying, writer_choice
 from distract.rewriting.generator_options import GeneratorOptions
+from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.stand_in import stand_in
 from distract.rewriting.writers import Verifier, Writer
-from distract.studies.attack import controls, design as audit, selection
-from distract.studies.eligibility import check_fit, parse_attacks
+from distract.studies.attack import selection
+from distract.studies.attack.selection import AuditConfig, AuditDesign
+from distract.studies.eligibility import Degradation, check_fit, parse_attacks
 from distract.studies.execution import set_up
 from distract.studies.listener import Listener
+from distract.studies.measures.run import choose_tie_target
 from distract.studies.setup import Setup, sample_first
+
+SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
+
+
+def audit_case(case: Case, parameters: AuditConfig) -> Plan[CaseResult]:
+    """Judge everything the run needs about one case."""
+    memory: Memory = {}
+    plans = [plan for one in parameters.protocols for plan in _CaseAudit(case, one, parameters, memory).plans()]
+    parts = yield from gather(plans)
+    rows = [row for part in parts for row in part]
+    return CaseResult(rows, sort_rewrites(case, memory))
+
+
+@dataclass(frozen=True)
+class _CaseAudit:
+    """One case under one protocol; all protocols share the memory of rewrites."""
+
+    case: Case
+    protocol: Protocol
+    p: AuditConfig
+    memory: Memory
+
+    def plans(self) -> list[Plan[list[Row]]]:
+        plans: list[Plan[list[Row]]] = []
+        designs = self.p.designs_for(self.protocol)
+        if "fixed" in designs:
+            # Where a pair shows whether a claim gains, a response against itself need not.
+            attacks = self.p.attacks_for(self.protocol, "fixed")
+            plans += [self._judge_fixed(a) for a in attacks if a.effect in ("same", "control") or "flip" not in designs]
+        if "flip" in designs:
+            plans += [self._judge_flip(a, b) for a, b in pairs(self.case)] or [self._exclude_case()]
+        if "severity" in designs:
+            plans += map(self._judge_severity, self.p.degradations)
+        return plans
+
+    def _row(self, design: AuditDesign, attack: str) -> Callable[..., Row]:
+        return partial(Row, self.case.id, self.case.cluster, design, self.protocol.name, self.p.judge, attack)
+
+    def _judge(self, row: RowFactory, first: Response, second: Response) -> Plan[Row]:
+        comparison = Comparison(self.case, first, second)
+        return judge_comparison(row, self.protocol, comparison, self.p.manner, self.p.helped)
+
+    def _rewrite(self, original: Response, attack: Attack, rival: Response | None = None) -> Plan[Response | str]:
+        return obtain_rewrite(self.case, original, attack, self.p, self.memory, rival)
+
+    def _exclude_case(self) -> Plan[list[Row]]:
+        yield from ()
+        first = side(self.case.originals[0])
+        return [self._row("flip", BASELINE)(first, first, excluded="no two responses by different authors")]
+
+    def _judge_fixed(self, attack: Attack) -> Plan[list[Row]]:
+        good = good_response(self.case)
+        original = side(good or self.case.originals[0])
+        row = partial(self._row("fixed", attack.name), original, target="b")
+        if good is None:
+            return [row(original, excluded="no response is labelled better or known to meet the constraints")]
+        rewrite = yield from self._rewrite(good, attack)
+        if isinstance(rewrite, str):
+            return [row(original, excluded=rewrite)]
+        return [(yield from self._judge(partial(row, side(rewrite)), good, rewrite))]
+
+    def _judge_severity(self, d: Degradation) -> Plan[list[Row]]:
+        """Judge a good response against a worse one; only the worse one gets the distractor."""
+        good = compliant_response(self.case)
+        original = side(good or self.case.originals[0])
+        attack = d.distractor.name if d.distractor else BASELINE
+        worse = replace(original, attack=attack if d.distractor else None, severity=d.severity)
+        row = partial(self._row("severity", attack), original, target="b")
+        if good is None:
+            return [row(worse, excluded="no good response is known to meet all the constraints")]
+        if len(self.case.constraints) < d.severity:
+            return [row(worse, excluded=f"fewer than {d.severity} constraints to break")]
+        degraded = yield from self._rewrite(good, d.lower)
+        if d.distractor and not isinstance(degraded, str):
+            degraded = yield from self._rewrite(degraded, d.distractor)
+        if isinstance(degraded, str):
+            return [row(worse, excluded=degraded)]
+        return [(yield from self._judge(partial(row, side(degraded)), good, degraded))]
+
+    def _judge_flip(self, a: Response, b: Response) -> Plan[list[Row]]:
+        """Judge the baseline, then each attack on the response that lost it under any rule of the protocol."""
+        row = partial(self._row("flip", BASELINE), side(a), side(b))
+        before = yield from self._judge(partial(row, label=label(self.case, a, b)), a, b)
+        outcomes = {outcome(before.judgments, rule) for rule in self.protocol.rules or (None,)}
+        tie_target = choose_tie_target(a, b, label(self.case, a, b))
+        lost = [target for target in SIDES if MIRROR[target] in outcomes]
+        # A tie is judged again too, to see whether it remains one.
+        attacked = [*lost, *([tie_target] if "tie" in outcomes and tie_target not in lost else [])]
+        attacks = self.p.attacks_for(self.protocol, "flip")
+        # Whether a tie remains one concerns no gate.
+        same = attacked if self.p.only is None else lost
+        targets = {"hollow": [tie_target], "same": same}
+        every = ((target, attack) for target in dict.fromkeys((*attacked, tie_target)) for attack in attacks)
+        chosen = [(target, attack) for target, attack in every if target in targets.get(attack.effect, attacked)]
+        won = [target for target in SIDES if self.p.net and MIRROR[target] in lost and target not in attacked]
+        chosen += [(target, attack) for target in won for attack in attacks if attack.effect == "same"]
+        plans = [self._judge_attack(a, b, *one) for one in chosen]
+        if (p := self.p).resample:
+            row = partial(self._row("flip", RESAMPLED), side(a), side(b))
+            shared = (self.protocol, Comparison(self.case, a, b), p.manner, p.helped)
+            plans += [resample_comparison(before, partial(row, target=target), *shared) for target in attacked]
+        return [before, *(yield from gather(plans))]
+
+    def _judge_attack(self, a: Response, b: Response, target: Literal["a", "b"], attack: Attack) -> Plan[Row]:
+        row = partial(self._row("flip", attack.name), target=target)
+        original = a if target == "a" else b
+        rewrite = yield from self._rewrite(original, attack, b if target == "a" else a)
+        if isinstance(rewrite, str):
+            return row(side(a), side(b), excluded=rewrite)
+        if attack.control and attack.name != BASELINE and rewrite.turns == original.turns:
+            return row(side(a), side(b), excluded=UNCHANGED)
+        a, b = (rewrite, b) if target == "a" else (a, rewrite)
+        return (yield from self._judge(partial(row, side(a), side(b)), a, b))
+
 
 PROTOCOLS = ("pairwise", "pointwise")
 """The protocols of ``distract attack`` if none is named: a small judge discriminates best by pointwise scores."""
@@ -83,13 +211,13 @@ def select(
     elif not measures and not {*parse_attacks(attacks)} & {*scope.degradations}:
         # Severities are part of the default because they are recorded; no other writer need write them.
         scope = replace(scope, degradations=(), designs=scope.designs - {"severity"})
-    noise = registry.controls() if control else ()
     is_matched = is_matched and control
-    matched = controls.list_controls(scope.attacks, writer, loaded.cases) if is_matched else ()
-    scope = selection.add_controls(scope, measures, (*noise, *matched))
+    matched = selection.list_controls(scope.attacks, writer, loaded.cases) if is_matched else ()
+    scope = selection.add_controls(scope, measures, (*(registry.controls() if control else ()), *matched))
     cases, left_out = selection.draw(scope, loaded.cases, limit, seed)
     left_out += loaded.left_out
     resampled = [RESAMPLED] if control and "flip" in scope.designs else []
+    control_of = {one.name: selection.find_control(one, writer, scope.attacks) for one in scope.attacks}
     parameters = {
         "data": loaded.record,
         "left_out": dict(sorted(left_out.items())),
@@ -102,10 +230,10 @@ def select(
         "controls": [attack.name for attack in scope.attacks if attack.control] + resampled,
         # A wrapper shows how a judge takes more text, not how it takes other words.
         "placebos": [attack.name for attack in scope.attacks if attack.placebo and attack.keeps == "meaning"],
-        "truths": {attack.name: attack.truth for attack in scope.attacks},
+        "effects": {attack.name: attack.effect for attack in scope.attacks},
         "families": {attack.name: attack.family for attack in scope.attacks},
         # Record it only if set, so that other runs keep their identity.
-        **({"control_of": controls.match_controls(scope.attacks, writer)} if is_matched else {}),
+        **({"control_of": {name: control for name, control in control_of.items() if control}} if is_matched else {}),
         "net": scope.net,
         **writer_choice.describe_writer(writer, asking, verifier, models, scope.writing),
     }
@@ -115,25 +243,13 @@ def select(
     return AttackSelection(loaded, scope, cases, writer, verify, seed, parameters, models, source)
 
 
-def audit_config(selected: AttackSelection, setup: Setup) -> audit.AuditConfig:
+def audit_config(selected: AttackSelection, setup: Setup) -> AuditConfig:
     """Return the parameters of the judging."""
     scope = selected.scope
     check_fit(setup.protocols, scope.designs, selected.cases, helped=setup.helped)
-    return audit.AuditConfig(
-        setup.judge,
-        setup.protocols,
-        scope.attacks,
-        selected.writer,
-        scope.designs,
-        selected.seed,
-        scope.degradations,
-        selected.verifier,
-        setup.manner,
-        setup.helped,
-        RESAMPLED in selected.parameters["controls"],
-        scope.net,
-        scope.compared,
-    )
+    what = (setup.judge, setup.protocols, scope.attacks, selected.writer, scope.designs, selected.seed)
+    how = (scope.degradations, selected.verifier, setup.manner, setup.helped)
+    return AuditConfig(*what, *how, RESAMPLED in selected.parameters["controls"], scope.net, scope.compared)
 
 
 def parameters(selected: AttackSelection, setup: Setup) -> dict[str, Any]:
@@ -147,22 +263,14 @@ def parameters(selected: AttackSelection, setup: Setup) -> dict[str, Any]:
                 authors.add(lineage.generator)
             elif selected.writer.name == "recorded" and lineage.response.attack in attacks:
                 generators.add(lineage.generator)
-    hollow = any(attack.truth == "hollow" for attack in selected.scope.attacks)
-    floors = {one.name: mark for one in setup.protocols if hollow and (mark := _find_floor(one)) is not None}
-    return {
-        **selected.parameters,
-        **({"floors": floors} if floors else {}),
-        "self_judging": setup.kin_notes(generators, authors),
-    }
-
-
-def _find_floor(protocol: Protocol) -> float | None:
-    """Find the score that no hollow answer should reach: the pass mark, or the middle of the scale."""
-    if not protocol.rules:
-        return None
-    with suppress(UsageError):  # an open scale has no middle
-        return find_mark(protocol).value
-    return None
+    hollow = any(attack.effect == "hollow" for attack in selected.scope.attacks)
+    floors = dict[str, float]()
+    for one in setup.protocols if hollow else ():
+        # No hollow answer should reach the pass mark, or the middle of the scale; an open scale has no middle.
+        with suppress(UsageError):
+            floors |= {one.name: find_mark(one).value} if one.rules else {}
+    kin = setup.kin_notes(generators, authors)
+    return {**selected.parameters, **({"floors": floors} if floors else {}), "self_judging": kin}
 
 
 def heading(selected: AttackSelection) -> Iterator[str]:
@@ -171,32 +279,31 @@ def heading(selected: AttackSelection) -> Iterator[str]:
     attacks = ", ".join([*p["attacks"], *p["degradations"]])
     verified = f", verified by {line(selected.verifier.name)}" if selected.verifier else ""
     yield f"attacks {line(attacks)}; rewrites: {line(selected.writer.name)}{verified}"
-    yield from controls.describe_controls(p)
+    yield from selection.describe_controls(p)
     yield from rule_lines(selected.writer.by_rule)
     yield from map(line, selected.scope.notes)
 
 
-def samples(audited: audit.AuditConfig, cases: Sequence[Case], protocol: Protocol) -> Iterator[StageSample]:
+def samples(audited: AuditConfig, cases: Sequence[Case], protocol: Protocol) -> Iterator[StageSample]:
     """Sample the plans that estimate the requests of one protocol."""
     designs, writer = audited.designs_for(protocol), stand_in(audited.writer)
     alone = replace(audited, protocols=(protocol,), designs=designs, writer=writer, verifier=None)
-    yield sample_first(cases, partial(audit.audit_case, parameters=alone), protocol is audited.protocols[0])
+    yield sample_first(cases, partial(audit_case, parameters=alone), protocol is audited.protocols[0])
 
 
 def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[Any]:
     """Prepare the job of ``distract attack``."""
     if minimal and setup.shard:
-        raise UsageError(
-            "--minimal takes the clearest flips of a whole run; after `distract merge`, use `distract explain`"
-        )
+        hint = "after `distract merge`, use `distract explain`"
+        raise UsageError(f"--minimal takes the clearest flips of a whole run; {hint}")
     cases, audited = selected.cases, audit_config(selected, setup)
     # Record it only if set, so that other runs keep their identity.
     record = {**parameters(selected, setup), **({"minimal": minimal} if minimal else {})}
 
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
-        yield (audit.audit_case(case, audited) for case in cases)
+        yield (audit_case(case, audited) for case in cases)
         if minimal:
-            from distract.studies.attack.minimal.clearest import search_flips
+            from distract.studies.attack.minimal.smallest import search_flips
 
             yield search_flips(job.parameters, audited, cases, rows, rewrites)
 

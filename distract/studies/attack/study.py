@@ -9,14 +9,15 @@ from typing import Any
 
 from distract.core.records import MinimalFlip, Rewrite, Row
 from distract.core.study import Study
-from distract.stats.figure import flatten, headline
-from distract.studies.attack import measures, protocol_ranks, strength
-from distract.studies.attack.briefs import CompactRows
-from distract.studies.attack.labels import check_usability
-from distract.studies.attack.margins import trace_margins
-from distract.studies.attack.measures import AttackResult
-from distract.studies.attack.strength import rank_strengths
-from distract.studies.attack.truths import STYLES, read_truths
+from distract.stats.figure import flatten, round_values
+from distract.stats.measures import headline
+from distract.stats.trials import STYLES
+from distract.studies.attack import measures, ranks
+from distract.studies.attack.measures import AttackResult, rank_strengths
+from distract.studies.attack.ranks import check_usability
+from distract.studies.attack.style import trace_margins
+from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.measures.run import read_effects
 from distract.studies.rewrite_counts import CompactRewrites, count_reasons
 
 _SHARED = (
@@ -27,26 +28,23 @@ _SHARED = (
 
 def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str, Any]:
     """Combine the parameters of ``run.json`` and the result into a run's summary."""
+    minimal: dict[str, Any] = {}
+    if measured.smallest is not None:
+        from distract.studies.attack.minimal.edits import count_words
+
+        words = [{"word": one.text, "change": one.change, "flips": one.flips} for one in count_words(measured.smallest)]
+        minimal = {"minimal": {"flips": [flatten_flip(flip) for flip in measured.smallest], "words": words}}
     return {
         **{name: parameters[name] for name in _SHARED},
         "rejected": count_reasons(measured.rewrites),
         "usable": {one.protocol: one.usable for one in measured.usable},
-        "ranking": protocol_ranks.document(measured.standings),
+        "ranking": ranks.document(measured.standings),
         "control_of": dict(parameters.get("control_of", {})),
-        "strength": strength.document(measured.strengths),
-        "flips_by_margin": [
-            {**asdict(curve), "points": [list(point) for point in curve.points]} for curve in measured.curves
-        ],
+        "strength": [round_values(asdict(strength)) for strength in measured.strengths],
+        "flips_by_margin": [{**asdict(curve), "points": [*map(list, curve.points)]} for curve in measured.curves],
         "results": [flatten(figure) for figure in measured.figures],
-        **({} if measured.smallest is None else _minimal_document(measured.smallest)),
+        **minimal,
     }
-
-
-def _minimal_document(smallest: Sequence[MinimalFlip]) -> dict[str, Any]:
-    from distract.studies.attack.minimal.changed_words import count_words
-
-    words = [{"word": word.text, "change": word.change, "flips": word.flips} for word in count_words(smallest)]
-    return {"minimal": {"flips": [flatten_flip(flip) for flip in smallest], "words": words}}
 
 
 def flatten_flip(flip: MinimalFlip) -> dict[str, Any]:
@@ -62,8 +60,6 @@ def flatten_flip(flip: MinimalFlip) -> dict[str, Any]:
 
 
 class _AttackSums:
-    """The running summary of a run, in compact form."""
-
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters = parameters
         self._briefs = CompactRows.of_run(parameters)
@@ -83,28 +79,18 @@ class _AttackSums:
         p = self._parameters
         # Distinguish a search that never started from one that found nothing.
         is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
-        rules, truths = p["protocols"], read_truths(p)
-        styles = [attack for attack in p["attacks"] if truths[attack] in STYLES]
-        usable = [
-            check_usability(self._briefs.of(name, "flip"), name, headline("clean_accuracy", rules[name]))
-            for name in rules
-        ]
-        families, placebos, control_of = p.get("families", {}), p.get("placebos", ()), p.get("control_of", {})
-        figures = measures.figures(
-            self._briefs, self._rewrites, rules, p["attacks"], p["ties"], placebos, truths, families, control_of
-        )
-        return AttackResult(
-            figures,
-            usable,
-            protocol_ranks.rank_protocols(self._briefs, rules, styles, p["controls"], usable),
-            self._rewrites,
-            self._smallest if is_searched else None,
-            len({*self._briefs.clusters.values()}),
-            self._excluded,
-            self._invalid,
-            trace_margins(self._briefs, rules, styles),
-            rank_strengths(figures, rules, truths, families, control_of),
-        )
+        rules, effects = p["protocols"], read_effects(p)
+        styles = [attack for attack in p["attacks"] if effects[attack] in STYLES]
+        headlines = {name: headline("clean_accuracy", own) for name, own in rules.items()}
+        usable = [check_usability(self._briefs.of(name, "flip"), name, rule) for name, rule in headlines.items()]
+        places = (effects, p.get("families", {}), p.get("control_of", {}))
+        options = (rules, p["attacks"], p["ties"], p.get("placebos", ()))
+        figures = measures.figures(self._briefs, self._rewrites, *options, *places)
+        standings = ranks.rank_protocols(self._briefs, rules, styles, p["controls"], usable)
+        smallest, prompts = self._smallest if is_searched else None, len({*self._briefs.clusters.values()})
+        curves, strengths = trace_margins(self._briefs, rules, styles), rank_strengths(figures, rules, *places)
+        counts = (smallest, prompts, self._excluded, self._invalid)
+        return AttackResult(figures, usable, standings, self._rewrites, *counts, curves, strengths)
 
 
 def _report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[Any]:
@@ -114,7 +100,7 @@ def _report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[A
 
 
 def _interim(parameters: Mapping[str, Any], measured: AttackResult) -> str:
-    from distract.studies.attack.headline_view import interim_sentence
+    from distract.studies.attack.view import interim_sentence
 
     return interim_sentence(parameters, measured.figures)
 
@@ -122,13 +108,8 @@ def _interim(parameters: Mapping[str, Any], measured: AttackResult) -> str:
 STUDY = Study(
     name="attack",
     schema={
-        "data": {"name": str, "cases": int},
-        "limit": int,
-        "attacks": [str],
-        "degradations": [str],
-        "generator": str,
-        "asking": dict | None,
-        "verifier": dict | None,
+        **{"data": {"name": str, "cases": int}, "limit": int, "attacks": [str], "degradations": [str]},
+        **{"generator": str, "asking": dict | None, "verifier": dict | None},
     },
     sums=_AttackSums,
     document=document,

@@ -1,24 +1,68 @@
-"""What a style is worth to a judge: the shift of its scores, its exchange rate, and changes that mean nothing.
-
-A shift is in the unit of the verdict: points of the score, or a difference of probabilities. Gains of style and losses
-by broken requirements have the same unit, so that their ratio says how many requirements the style outweighs.
-"""
+"""What a style is worth to a judge: its shift, its rate of exchange for requirements, and the indifference margin."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from distract.core.records import BASELINE
-from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, Figure
-from distract.studies.attack.briefs import CompactRow, CompactRows
-from distract.studies.attack.crossings import crossing_figures
-from distract.studies.attack.outcomes import Unit, count_flips, pair_unit
+from distract.stats.figure import CONFIDENCE, Figure, UnitValues, contrast, fill_mean
+from distract.stats.measures import headline
+from distract.studies.measures.compact_rows import CompactRow, CompactRows
+from distract.studies.measures.run import list_trials, pair_unit
+
+STEPS = 10
+"""Margins to try, from 0 to below the largest lead."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarginCurve:
+    """Flips at rising margins: each point has a margin, the flips beyond it, and the pairs whose winner led by more.
+
+    Margins are in probability, or in points of the score for a protocol with a ``rule``.
+    """
+
+    protocol: str
+    rule: str | None
+    attack: str
+    points: tuple[tuple[float, int, int], ...]
+
+
+def trace_margins(rows: CompactRows, rules: Mapping[str, Sequence[str]], attacks: Sequence[str]) -> list[MarginCurve]:
+    """Trace the flips of each protocol, by its headline rule, under each attack."""
+    curves = []
+    for protocol, names in rules.items():
+        # A rating has too few values for a margin.
+        if (rule := headline("flip_rate", names)) == "rating":
+            continue
+        leads = {attack: list(_find_leads(rows.of(protocol, "flip", attack), rule, attack)) for attack in attacks}
+        finite = [lead for pairs in leads.values() for lead, _ in pairs if math.isfinite(lead)]
+        if not finite or not (most := max(finite)):
+            continue
+        margins = [round(most * step / STEPS, 4) for step in range(STEPS)]
+        for attack, pairs in leads.items():
+            if pairs:
+                before, after = np.asarray(pairs).T
+                points = [(m, int(((before > m) & (after > m)).sum()), int((before > m).sum())) for m in margins]
+                curves.append(MarginCurve(protocol, rule, attack, tuple(points)))
+    return curves
+
+
+def _find_leads(rows: Sequence[CompactRow], rule: str | None, attack: str) -> Iterator[tuple[float, float]]:
+    """Yield the winner's lead before, and that of the rewritten loser after, 0 if it does not win.
+
+    A verdict without a strength counts at every margin.
+    """
+    for trial in list_trials(rows, rule, attack):
+        if trial.before == "a" and trial.after is not None:
+            # A verdict with a lead of 0 counts at margin 0.
+            leads = [math.inf if row.margin is None else abs(row.margin) or math.ulp(0) for row in trial.rows]
+            yield leads[0], leads[1] if trial.after == "b" else 0.0
+
 
 DRAWS = 2000
 """Bootstrap draws of prompts for an exchange rate."""
@@ -31,8 +75,8 @@ QUANTILE = 0.95
 ROUNDING = 1e-9
 """Slopes up to this are zero: rounding must not make a rate of 1e16."""
 
-Changes = tuple[list[float], list[str]]
-"""Changes of a margin, and the prompt of each."""
+Changes = Sequence[tuple[float, str]]
+"""Changes of a margin, each with its prompt."""
 
 
 def style_figures(
@@ -43,19 +87,23 @@ def style_figures(
     placebos: Collection[str],
     confidence: float = CONFIDENCE,
 ) -> list[Figure]:
-    """Compute shift, exchange rate and crossings of the pass mark by attack, and the indifference margin."""
+    """Compute shift and exchange rate by attack, and the indifference margin."""
     rule = "score" if rules else None
     unit = "points" if rules else "probability"
     fixed, flips = briefs.of(protocol, "fixed"), briefs.of(protocol, "flip")
-    figures, losses = list[Figure](), _losses(briefs.of(protocol, "severity", BASELINE))
+    # The leads of good responses over worse ones, by prompt and severity.
+    losses: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in briefs.of(protocol, "severity", BASELINE):
+        if row.attack == BASELINE and row.excluded is None and row.margin is not None:
+            losses[row.cluster][row.b.severity or 0].append(row.margin)
+    figures = list[Figure]()
     for attack in attacks:
         gains, invalid = _gains(fixed, attack) if fixed or not briefs.net else _both_gains(flips, attack)
         empty = Figure("shift", protocol, rule, attack, invalid=invalid, unit=unit)
-        if gains[0]:
-            figures.append(_fill_mean(empty, *gains, confidence))
-        if protocol in briefs.marks and attack != BASELINE:
-            figures += crossing_figures(empty, fixed, flips, confidence)
-        if losses and gains[0] and attack != BASELINE:
+        if gains:
+            changes, prompts = [change for change, _ in gains], [prompt for _, prompt in gains]
+            figures.append(fill_mean(empty, changes, prompts, confidence))
+        if losses and gains and attack != BASELINE:
             rate = replace(empty, measure="exchange_rate", unit="requirements")
             figures.append(_exchange(rate, gains, losses, confidence))
     if changes := [change for placebo in sorted(placebos) for change in _placebo_changes(flips, rule, placebo)]:
@@ -64,21 +112,10 @@ def style_figures(
     return figures
 
 
-def find_margin(figures: Sequence[Figure], protocol: str) -> float | None:
-    """Return the indifference margin of a protocol, if there is one."""
-    return next((f.value for f in figures if f.measure == "indifference_margin" and f.protocol == protocol), None)
-
-
-def _fill_mean(figure: Figure, values: Sequence[float], prompts: Sequence[str], confidence: float) -> Figure:
-    low, high = intervals.mean_interval(values, prompts, confidence) or (None, None)
-    return replace(figure, value=math.fsum(values) / len(values), low=low, high=high, n=len(values))
-
-
 def _gains(fixed: Sequence[CompactRow], attack: str) -> tuple[Changes, int]:
-    """Return how much each rewrite (b) gained on its original (a), and the number of invalid verdicts."""
     rows = [row for row in fixed if row.attack == attack and row.excluded is None]
-    valid = [(-margin, row.cluster) for row in rows if (margin := row.margin) is not None]
-    return ([gain for gain, _ in valid], [prompt for _, prompt in valid]), len(rows) - len(valid)
+    gains = [(-margin, row.cluster) for row in rows if (margin := row.margin) is not None]
+    return gains, len(rows) - len(gains)
 
 
 def _both_gains(flips: Sequence[CompactRow], attack: str) -> tuple[Changes, int]:
@@ -86,31 +123,13 @@ def _both_gains(flips: Sequence[CompactRow], attack: str) -> tuple[Changes, int]
 
     A loser alone gains by chance, because it was chosen for its bad luck, and a winner loses as much.
     """
-    before = {pair_unit(row): row for row in flips if row.target is None}
-    after: dict[Unit, dict[str, CompactRow]] = defaultdict(dict)
-    for row in flips:
-        if row.attack == attack and row.target is not None:
-            after[pair_unit(row)][row.target] = row
-    gains, prompts, invalid = list[float](), list[str](), 0
-    for unit, rows in after.items():
-        if len(rows) < 2 or any(row.excluded is not None for row in rows.values()):
-            continue
-        start, first, second = before[unit].margin, rows["a"].margin, rows["b"].margin
-        if start is None or first is None or second is None:
-            invalid += 1
-        else:
-            gains.append((first - second) / 2)
-            prompts.append(before[unit].cluster)
-    return (gains, prompts), invalid
-
-
-def _losses(rows: Sequence[CompactRow]) -> Mapping[str, Mapping[int, list[float]]]:
-    """Return the lead of good responses over worse ones by prompt and severity."""
-    losses: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        if row.attack == BASELINE and row.excluded is None and row.margin is not None:
-            losses[row.cluster][row.b.severity or 0].append(row.margin)
-    return losses
+    starts = {pair_unit(row): row for row in flips if row.target is None}
+    own = [row for row in flips if row.attack == attack and row.excluded is None]
+    first, second = ({pair_unit(row): row.margin for row in own if row.target == side} for side in "ab")
+    both = [(start, first[unit], second[unit]) for unit, start in starts.items() if unit in first and unit in second]
+    valid = [(start, a, b) for start, a, b in both if start.margin is not None and a is not None and b is not None]
+    gains = [((a - b) / 2, start.cluster) for start, a, b in valid]
+    return gains, len(both) - len(gains)
 
 
 def _exchange(
@@ -121,7 +140,7 @@ def _exchange(
     The slope runs over severities from 0, where a response meets itself and loses nothing. No slope, no rate.
     """
     by_prompt: dict[str, list[float]] = defaultdict(list)
-    for gain, prompt in zip(*gains, strict=True):
+    for gain, prompt in gains:
         by_prompt[prompt].append(gain)
     prompts = [prompt for prompt in by_prompt if prompt in losses]
     severities = sorted({severity for prompt in prompts for severity in losses[prompt]})
@@ -136,10 +155,10 @@ def _exchange(
     rates = np.concatenate(drawn)
     quantiles = np.quantile(rates, [(1 - confidence) / 2, (1 + confidence) / 2], method="nearest")
     ends = [float(end) if math.isfinite(end) else None for end in quantiles]
-    n = len(prompts)
+    figure = replace(figure, n=len(prompts))
     if slope <= ROUNDING or ends == [None, None]:
-        return replace(figure, n=n, reasons=(("broken requirements are not shown to cost anything", n),))
-    return replace(figure, value=float(value), n=n, low=ends[0], high=ends[1])
+        return replace(figure, reasons=(("broken requirements are not shown to cost anything", figure.n),))
+    return replace(figure, value=float(value), low=ends[0], high=ends[1])
 
 
 def _draw_weights(size: int) -> Iterator[np.ndarray]:
@@ -153,25 +172,43 @@ def _draw_weights(size: int) -> Iterator[np.ndarray]:
 
 def _ratio(sums: np.ndarray, counts: np.ndarray, severities: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return the ratio of gain and slope, one a row; infinite where broken requirements cost nothing."""
+    places = np.array([0, *severities], dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
         means = np.where(counts > 0, sums / counts, np.nan)
-    places = np.array([0, *severities], dtype=float)
-    losses = np.column_stack([np.zeros(len(means)), means[:, 1:]])
-    weights = np.where(np.isnan(losses), 0.0, 1.0)
-    centred = places - (weights @ places / weights.sum(1))[:, None]
-    slopes = (weights * centred * np.nan_to_num(losses)).sum(1) / (weights * centred**2).sum(1)
-    gains = means[:, 0]
-    with np.errstate(divide="ignore", invalid="ignore"):
+        losses = np.column_stack([np.zeros(len(means)), means[:, 1:]])
+        weights = np.where(np.isnan(losses), 0.0, 1.0)
+        centred = places - (weights @ places / weights.sum(1))[:, None]
+        slopes = (weights * centred * np.nan_to_num(losses)).sum(1) / (weights * centred**2).sum(1)
+        gains = means[:, 0]
         return np.where(slopes > ROUNDING, gains / slopes, np.sign(gains) * np.inf), slopes
 
 
 def _placebo_changes(flips: Sequence[CompactRow], rule: str | None, placebo: str) -> list[float]:
     """Return how far each margin moves when the loser gets its placebo."""
-    before = {pair_unit(row): row for row in flips if row.target is None}
-    counted = count_flips(flips, rule, placebo).outcomes
-    moves = [
-        (before[pair_unit(row)].margin, row.margin)
-        for row in flips
-        if row.attack == placebo and row.target is not None and pair_unit(row) in counted
-    ]
+    trials = list_trials(flips, rule, placebo)
+    before = {one.unit: one.rows[0].margin for one in trials if one.before == "a" and one.after is not None}
+    rewritten = [(pair_unit(row), row.margin) for row in flips if row.attack == placebo and row.target is not None]
+    moves = [(before[unit], margin) for unit, margin in rewritten if unit in before]
     return [abs(end - start) for start, end in moves if start is not None and end is not None]
+
+
+def shift_excesses(
+    briefs: CompactRows, protocol: str, rule: str | None, control_of: Mapping[str, str], effects: Mapping[str, str]
+) -> Iterator[Figure]:
+    """Compute the shift of each attack beyond that of its control; a response against its own rewrite shows it best."""
+    unit = "points" if rule else "probability"
+    rows = briefs.of(protocol, "fixed") or briefs.of(protocol, "flip")
+    for attack, control in control_of.items():
+        if effects.get(attack, "same") == "same":
+            figure = Figure("shift", protocol, rule, attack, unit=unit, against=protocol, against_rule=rule)
+            both = contrast(_list_leads(rows, attack), _list_leads(rows, control))
+            changes = [lead - other for lead, other in zip(both.first, both.second, strict=True)]
+            yield fill_mean(replace(figure, against_attack=control, excluded=sum(both.alone)), changes, both.clusters)
+
+
+def _list_leads(rows: Sequence[CompactRow], attack: str) -> UnitValues:
+    return {
+        (*pair_unit(row), row.target): (row.cluster, lead if row.target == "a" else -lead)
+        for row in rows
+        if row.attack == attack and row.target is not None and (lead := row.margin) is not None
+    }

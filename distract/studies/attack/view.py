@@ -1,51 +1,184 @@
-"""The report of a run: its findings in sentences, then tables; tables for a few readers are details."""
+"""The report of an audit: sentences that sum up each protocol, advice, plots and tables."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from distract.core.attack import Truth
-from distract.core.printable import bar, count, format_exclusions, interval, line, p_value, percent
+from distract.core.printable import count, format_exclusions, interval, line, p_value, percent
 from distract.core.records import BASELINE
+from distract.report import phrases
 from distract.report.blocks import Block, Browser, Detail, Heading, Sentence, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
-from distract.report.phrases import (
-    FEW,
-    cautions,
-    counted_cells,
-    describe_rate,
-    join_names,
-    name_protocol,
-    run_line,
-)
-from distract.stats.figure import Figure, headline
-from distract.studies.attack.advice import list_advice
-from distract.studies.attack.excess import is_excess
-from distract.studies.attack.headline_view import (
-    describe_unusable,
-    headline_sentences,
-    headline_tables,
-    margin_sentences,
-    other_flips,
-    scale_sentences,
-)
-from distract.studies.attack.labels import Usability
+from distract.report.phrases import describe_rate, join_names, name_condition, name_protocol, show_interval
+from distract.stats.figure import Figure, is_excess, list_headline, list_plain
+from distract.stats.measures import MEASURES, headline, primary_name
+from distract.stats.trials import EFFECTS, STYLES
 from distract.studies.attack.measures import AttackResult
-from distract.studies.attack.outcomes import FAILURES
-from distract.studies.attack.plots import comparison_plots, margin_plots, rate_plots, severity_plots
-from distract.studies.attack.rank_view import ranking_parts
-from distract.studies.attack.truth_view import (
-    ACTIONS,
-    excess_parts,
-    family_notes,
-    robustness_blocks,
-    strength_blocks,
-    truth_blocks,
-)
-from distract.studies.attack.truths import read_truths
+from distract.studies.attack.ranks import UNUSABLE, Usability, ranking_parts
+from distract.studies.attack.style import LEAST
+from distract.studies.attack.tables import excess_parts, family_notes, list_plots, measure_tables, strength_blocks
+from distract.studies.measures.run import read_effects
 from distract.studies.rewrite_view import agreement_notes, rejection_parts
+
+WIDTH = 0.1
+"""Half width of an interval that is narrow enough to act on."""
+
+CLEAR = 0.05
+"""Lower end of a flip rate that makes a judge worth doubting."""
+
+MANY_REJECTED = 0.2
+
+_Z = 1.96
+
+
+def list_advice(parameters: Mapping[str, Any], measured: AttackResult) -> Iterator[str]:
+    """List what to do next, the most important first."""
+    rules: Mapping[str, Sequence[str]] = parameters["protocols"]
+    controls = parameters["controls"]
+    unusable = [one.protocol for one in measured.usable if one.usable == "no"]
+    doubted = [one.protocol for one in measured.usable if one.usable == "not shown"]
+    useful = [name for name in rules if name not in unusable]
+    if not useful:
+        yield "Do not rely on this judge: by no way of asking can it tell good from bad here. Use another one."
+    elif unusable:
+        yield f"Do not use {join_names(map(line, unusable))} with this judge: it cannot tell good from bad there."
+    if doubted:
+        names = join_names(map(line, doubted))
+        yield f"Do not rely on {names} yet: nothing shows that it can tell good from bad there. Judge more cases."
+    primary = [row for row in MEASURES.values() if row.primary and row.effects != STYLES]
+    rates = {row.limit: _list_clear(list_headline(measured.figures, row.name, rules)) for row in primary}
+    misled = {limit: own[-1] for limit, own in rates.items() if own}
+    flips = list_headline(measured.figures, "flip_rate", rules)
+    own = [f for f in flips if f.attack not in controls and f.protocol in useful]
+    sure = [f for f in own if f.protocol not in doubted]
+    if fooled := _list_clear(sure):
+        worst = fooled[-1]
+        share = f"{name_protocol(worst.protocol, worst.rule)} flips {worst.k} of {worst.n} ({describe_rate(worst)})"
+        yield (
+            f"Doubt verdicts between responses that differ in style: under {line(worst.attack)}, {share}. Read the "
+            "clearest flips; `distract explain` finds the fewest changed words that still flip a verdict."
+        )
+        yield "Hold the judge to a limit in CI: `distract gate --max-flip-rate`."
+    elif sure and not (misled or any(f.k for f in sure)):
+        yield "No losing response won after its rewrite: try other attacks (`distract list attacks`)."
+    for limit, worst in misled.items():
+        yield (
+            f"Guard the judge against {line(worst.attack)}: {name_protocol(worst.protocol, worst.rule)} lets it win "
+            f"{worst.k} of {worst.n} ({describe_rate(worst)}). Hold it to a limit in CI: `distract gate --{limit}`."
+        )
+    for best in [s for s in measured.standings if s.rank == 1 and s.pareto][:1]:
+        name = name_protocol(best.protocol, best.rule)
+        yield f"Use {name}: it leads the protocols of this run, by differences beyond chance."
+    if wide := [f for f in own if f.low is not None and f.high is not None and f.high - f.low > 2 * WIDTH]:
+        # At the rates measured, and at least 5%.
+        shares = [min(max(f.value or 0.0, 0.05), 0.95) for f in wide]
+        most = max(math.ceil(share * (1 - share) * (_Z / WIDTH) ** 2) for share in shares)
+        need = f"{most:,} eligible comparisons for each attack"
+        more = f"±{100 * WIDTH:g} points need about {need}; this run has {min(f.n for f in wide)}."
+        yield f"Judge more cases (`--limit`) for narrower intervals: {more}"
+    if own and not controls:
+        yield "Measure the judge's own noise too (`--control`): without it, noise and style cannot be told apart."
+    rejected = sum(not rewrite.is_accepted for rewrite in measured.rewrites)
+    if rejected > MANY_REJECTED * len(measured.rewrites):
+        share = percent(rejected / len(measured.rewrites))
+        yield f"Read the rejected rewrites ({share}%), or use another generator: the figures rest on the others."
+
+
+def _list_clear(rates: Sequence[Figure]) -> list[Figure]:
+    """List the rates that are shown to be worth a doubt, the worst last."""
+    return sorted((f for f in rates if (f.low or 0.0) >= CLEAR), key=lambda f: (f.low or 0.0, f.place))
+
+
+def describe_unusable(one: Usability, figures: Sequence[Figure]) -> str:
+    """Say that a protocol cannot be used, with its evidence."""
+    own = [f for f in figures if f.protocol == one.protocol]
+    clean = [f for f in list_plain(own, "clean_accuracy") if f.rule == one.rule]
+    orders = [f for f in list_plain(own, "order_inconsistency") if (f.attack, f.severity) == (BASELINE, None) and f.k]
+    evidence = [f"right in {_fraction(f)} labelled pairs" for f in clean]
+    evidence += [f"the verdict changed with the order in {_fraction(f)}" for f in orders]
+    return f"{name_protocol(one.protocol, one.rule)}: {UNUSABLE} ({'; '.join(evidence)})."
+
+
+def headline_sentences(one: Usability, own: Sequence[Figure], controls: Collection[str]) -> Iterator[str]:
+    """Sum up what labels and severities show about a protocol; nothing without them."""
+    if clean := [f for f in list_plain(own, "clean_accuracy") if f.rule == one.rule]:
+        doubt = "" if one.usable == "yes" else ", which does not show that it can tell good from bad"
+        yield f"right in {_fraction(clean[0])} labelled pairs before any rewrite ({describe_rate(clean[0])}){doubt}"
+    skills = [f for f in list_plain(own, "skill_under_attack") if f.rule == one.rule and f.n]
+    if skills := [f for f in skills if f.attack not in controls]:
+        worst = min(skills, key=_rank)
+        robust = next(f for f in list_plain(own, "robust_accuracy") if f.place[1:] == worst.place[1:])
+        lowest = "" if len(skills) == 1 else ", the lowest"
+        skill = f"skill under attack {percent(worst.value)}% ({interval(worst.low, worst.high)})"
+        share = f"{_fraction(robust)}{lowest}"
+        yield f"right before and after the {line(worst.attack)} rewrite of the loser in {share}: {skill}"
+    rates = [f for f in list_plain(own, "exchange_rate") if f.attack not in controls]
+    if known := sorted((f for f in rates if f.value is not None), key=lambda f: (-(f.value or 0.0), f.place)):
+        most, *others = known
+        worth = [f"{line(most.attack)} is worth {most.value:.1f} broken requirements ({show_interval(most)})"]
+        worth += [f"{line(f.attack)} {f.value:.1f} ({show_interval(f)})" for f in others]
+        yield f"to this judge {', '.join(worth)}"
+    elif any(f.n for f in rates):
+        yield "no exchange rate: broken requirements are not shown to cost anything"
+
+
+def interim_sentence(parameters: Mapping[str, Any], figures: Sequence[Figure]) -> str:
+    """Count right pairs, or flips where nothing is labelled, under each protocol by its headline rule."""
+    parts = []
+    for protocol in parameters["protocols"]:
+        own = [f for f in figures if f.protocol == protocol and f.n and f.attack not in parameters["controls"]]
+        clean = list_headline(own, "clean_accuracy", parameters["protocols"])
+        attacked = list_headline(own, "robust_accuracy" if clean else "flip_rate", parameters["protocols"])
+        sentences = [f"is right in {_fraction(f)} labelled pairs" for f in clean]
+        if attacked:
+            worst = (min if clean else max)(attacked, key=_rank)
+            share, rewrite = _fraction(worst), f"{line(worst.attack)} rewrite"
+            hits = f"prefers {share} losing responses after their {rewrite}"
+            sentences.append(f"and still after the {rewrite} in {share}" if clean else hits)
+        if sentences:
+            parts.append(f"{name_protocol(protocol, (clean or attacked)[0].rule)} {' '.join(sentences)}")
+    return "; ".join(parts)
+
+
+def scale_sentences(figures: Sequence[Figure], scales: Mapping[str, Sequence[float | None]]) -> Iterator[str]:
+    """State the largest shift of each scorer in the points of its own scale."""
+    for protocol, (low, high) in scales.items():
+        shifts = [f for f in list_plain(figures, "shift") if f.protocol == protocol and f.value is not None]
+        if not shifts or low is None or high is None:
+            continue
+        most = max(shifts, key=lambda f: f.value or 0)
+        ends = "" if most.low is None or most.high is None else f" ({most.low:+.2f} to {most.high:+.2f})"
+        gain = f"{line(most.attack)} moves a score by {most.value:+.2f} points"
+        yield f"{line(protocol)}: {gain} on a scale of {low:g} to {high:g}{ends}."
+
+
+def margin_sentences(figures: Sequence[Figure]) -> Iterator[str]:
+    """State how far a placebo moves the verdicts of each protocol."""
+    for f in list_plain(figures, "indifference_margin"):
+        name, moves = name_protocol(f.protocol, f.rule), count(f.n, "placebo rewrite")
+        if f.value is None:
+            yield f"{name}: no indifference margin, for {moves} are fewer than {LEAST}"
+        else:
+            unit = "points" if f.unit == "points" else "in probability"
+            yield f"{name}: 95% of {moves} move the verdict by at most {f.value:.3f} {unit} (indifference margin)"
+
+
+def paper_table(figures: Sequence[Figure]) -> Table:
+    """Flips as in Table 2 of the paper: over all pairs, by score and by rating."""
+    rows = [phrases.place_row(f, phrases.counted_cells(f)) for f in figures if f.measure == "flip_rate_of_all"]
+    title = "As in the paper: flips over all pairs, ties included"
+    return Table(title, ("", "%", "95% CI", "k/n", "inv.", "excl."), rows)
+
+
+def _rank(figure: Figure) -> tuple[float, tuple[str, ...]]:
+    return figure.value or 0.0, figure.place
+
+
+def _fraction(figure: Figure) -> str:
+    return f"{figure.k:g} of {figure.n}"
+
 
 MANY = 3
 """Maximum number of protocols whose differences are shown pair by pair."""
@@ -61,43 +194,32 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     """Show the sentences and tables of a run."""
     figures = measured.figures
     rules: Mapping[str, Sequence[str]] = parameters["protocols"]
-    yield Heading(f"{run_line(parameters)} · rewrites: {line(parameters['generator'])}")
+    yield Heading(f"{phrases.run_line(parameters)} · rewrites: {line(parameters['generator'])}")
     yield from notes((describe_unusable(one, figures) for one in measured.usable if one.usable == "no"), "bad")
-    controls, truths = parameters["controls"], read_truths(parameters)
-    useful = [one for one in measured.usable if one.usable != "no"]
-    yield from sentences(_paragraph(one, figures, rules[one.protocol], controls, truths) for one in useful)
-    yield from _cautions(parameters, measured)
+    yield from sentences(_paragraph(one, figures, parameters) for one in measured.usable if one.usable != "no")
+    yield from rejection_parts(measured.rewrites)
+    if list_plain(figures, "flip_rate") and not list_plain(figures, "clean_accuracy"):
+        yield from notes(["no response is labelled better, so nothing shows that the judge can tell good from bad"])
+    if _has_dependence(figures) and measured.prompts < phrases.FEW:
+        yield from notes([f"{count(measured.prompts, 'prompt')} only: intervals are rough"])
+    yield from phrases.cautions(measured.invalid, parameters["self_judging"])
     if advice := list(list_advice(parameters, measured)):
         yield Detail(Heading("What to do next", level=2), is_open=True)
         for number, text in enumerate(advice, 1):
             yield Detail(Sentence(f"{number}. {text}", apart=False), is_open=True)
-    yield from rate_plots(figures, rules)
-    yield from margin_plots(measured.curves, figures)
-    yield from comparison_plots(figures, rules)
-    yield from severity_plots(figures, rules)
+    yield from list_plots(figures, rules, measured.curves)
     yield Browser()
-    yield from headline_tables(figures, rules)
-    yield from notes(scale_sentences(figures, parameters.get("scales", {})))
-    yield from truth_blocks("same", parameters, figures)
-    if flips := _select_figures(figures, "flip_rate"):
-        yield from other_flips(flips, figures)
-        yield from notes(margin_sentences(figures))
-    yield from robustness_blocks(parameters, figures)
-    yield from excess_parts(parameters, figures)
-    for truth in ACTIONS:
-        yield from truth_blocks(truth, parameters, figures)
-    if wins := _select_figures(figures, "distractor_win_rate"):
-        title = "Tie rate: a good response against its own rewrite; else which one won"
-        ties = {f.place[1:]: f for f in _select_figures(figures, "tie_rate")}
-        rates = [ties.get(win.place[1:], replace(win, value=None, low=None, high=None)) for win in wins]
-        yield _rates(title, rates, figures, {"rewrite": "distractor_win_rate", "original": "original_win_rate"})
-    if accuracies := _select_figures(figures, "severity_accuracy"):
-        yield _severity_table(accuracies)
+    remarks = {
+        "crossing_rate": notes(scale_sentences(figures, parameters.get("scales", {}))),
+        "flip_rate": notes(margin_sentences(figures)),
+        "robustness_rate": excess_parts(parameters, figures),
+    }
+    yield from measure_tables(figures, parameters, remarks)
     yield from strength_blocks(measured.strengths)
     yield from family_notes(figures, rules)
     yield from ranking_parts(measured.standings)
     if measured.smallest is not None:
-        from distract.studies.attack.minimal.view import minimal_parts
+        from distract.studies.attack.minimal.smallest import minimal_parts
 
         yield from minimal_parts(measured.smallest)
     differences = [f for f in figures if f.against is not None and f.n and not is_excess(f)]
@@ -109,77 +231,41 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     yield from map(Detail, notes(_details(parameters, measured)))
 
 
-def _select_figures(figures: Sequence[Figure], measure: str) -> list[Figure]:
-    return [f for f in figures if f.measure == measure and f.against is None]
-
-
-def _rates(title: str, rates: Sequence[Figure], figures: Sequence[Figure], beside: Mapping[str, str]) -> Table:
-    """Each rate with its interval, and other measures of the same comparisons beside it."""
-    values = {f.place: f.value for f in figures}
-    rows: list[TableRow] = []
-    for f in rates:
-        others = (percent(values.get((measure, *f.place[1:]))) for measure in beside.values())
-        rows.append((name_protocol(f.protocol, f.rule), f" {line(f.attack)}", counted_cells(f, *others)))
-    return Table(title, ("", "%", "95% CI", "k/n", *beside, "inv.", "excl."), rows)
-
-
-def _severity_table(figures: Sequence[Figure]) -> Table:
-    return Table(
-        "Accuracy: the good response wins over one that breaks 1, 2 or 3 constraints",
-        ("", "%", "95% CI", "k/n", "", "inv.", "excl."),
-        [
-            (name_protocol(f.protocol, f.rule), f" {_place_name(f)}", counted_cells(f, bar(f.value)))
-            for f in sorted(figures, key=_severity_key)
-        ],
-    )
-
-
 def _severity_key(f: Figure) -> tuple[Any, ...]:
     """Sort by protocol, without severity first, then each severity before its distractors."""
     names = (f.measure, f.protocol or "", f.rule or "", f.against or "", f.against_attack in (None, f.attack))
     return (*names, f.severity or 0, f.attack != BASELINE, f.attack)
 
 
-def _place_name(f: Figure) -> str:
-    if not f.severity:
-        return line(f.attack)
-    return line(f"severity {f.severity}" + (f"+{f.attack}" if f.attack != BASELINE else ""))
-
-
 def _difference_table(figures: Sequence[Figure]) -> Table:
     rows: list[TableRow] = []
     for f in sorted(figures, key=_severity_key):
-        name = f"{f.measure}, {name_protocol(f.protocol, f.rule)} – {name_protocol(f.against, f.against_rule)}"
-        if f.against_attack != f.attack:
-            name = f"{f.measure}, {name_protocol(f.protocol, f.rule)}: with – without"
+        name = f"{f.measure}, {name_protocol(f.protocol, f.rule)}"
+        is_between = f.against_attack == f.attack
+        name += f" – {name_protocol(f.against, f.against_rule)}" if is_between else ": with – without"
         if len(name) > LONGEST:  # a longer name would widen the table
             name = name.replace(", ", "\n", 1)
         cells = [percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted)]
-        rows.append((name, f" {_place_name(f)}", cells))
+        rows.append((name, f" {name_condition(f)}", cells))
     return Table("Differences on the same cases", ("", "points", "95% CI", "n", "p"), rows)
 
 
 def _quality_table(figures: Sequence[Figure]) -> Table:
     rows: list[TableRow] = []
-    for invalid in sorted(_select_figures(figures, "invalid_rate"), key=_severity_key):
+    for invalid in sorted(list_plain(figures, "invalid_rate"), key=_severity_key):
         beside = {f.measure: f for f in figures if f.place[1:] == invalid.place[1:]}
         orders = beside.get("order_inconsistency")
         order = [percent(orders.value), f"{orders.k}/{orders.n}"] if orders else ["", ""]
         cells = [*order, percent(beside["choice_mass"].value), percent(invalid.value)]
-        rows.append((line(invalid.protocol or ""), f" {_place_name(invalid)}", cells if invalid.n else "not judged"))
+        name = f" {name_condition(invalid)}"
+        rows.append((line(invalid.protocol or ""), name, cells if invalid.n else "not judged"))
     return Table("Reading the judge", ("", "order", "k/n", "mass", "invalid"), rows, ("none",))
 
 
-def _paragraph(
-    usability: Usability,
-    figures: Sequence[Figure],
-    rules: Sequence[str],
-    controls: Collection[str],
-    truths: Mapping[str, Truth],
-) -> str:
+def _paragraph(one: Usability, figures: Sequence[Figure], parameters: Mapping[str, Any]) -> str:
     """Sum up one protocol; a sentence names its rule if it differs from that of the sentence before."""
-    text, last = line(usability.protocol), None
-    for rule, sentence in _sentences(usability, figures, rules, controls, truths):
+    text, last = line(one.protocol), None
+    for rule, sentence in _sentences(one, figures, parameters):
         if last is None:
             text += f"{f', by {rule}' if rule else ''}: {sentence}."
         else:
@@ -189,64 +275,61 @@ def _paragraph(
 
 
 def _sentences(
-    usability: Usability,
-    figures: Sequence[Figure],
-    rules: Sequence[str],
-    controls: Collection[str],
-    truths: Mapping[str, Truth],
+    one: Usability, figures: Sequence[Figure], parameters: Mapping[str, Any]
 ) -> Iterator[tuple[str | None, str]]:
     """The findings of a protocol by its headline rules, each with its rule; controls apart from distractors."""
-    protocol, is_usable = usability.protocol, usability.usable == "yes"
-    own = [f for f in figures if f.protocol == protocol and f.against is None]
-    for sentence in headline_sentences(usability, own, controls):
-        yield usability.rule, sentence
-    own = [f for f in own if f.rule in (None, headline(f.measure, rules))]
-    flips, ties, accuracies = (
-        [f for f in own if f.measure == measure] for measure in ("flip_rate", "tie_rate", "severity_accuracy")
-    )
-    noise = [f for f in flips if f.attack in controls and f.n]
-    if flips := [f for f in flips if f.attack not in controls] or flips:
-        yield flips[0].rule, _describe_flips(flips)
-    elif wins := [f for f in own if f.measure == "distractor_win_rate" and f.attack not in controls]:
-        yield wins[0].rule, _describe_flips(wins, "{}s won against their original")
+    controls, rules = parameters["controls"], parameters["protocols"][one.protocol]
+    judged = [f for f in figures if f.protocol == one.protocol]
+    plain = [f for f in judged if f.against is None]
+    yield from ((one.rule, sentence) for sentence in headline_sentences(one, plain, controls))
+    judged = [f for f in judged if f.rule in (None, headline(f.measure, rules))]
+    own = [f for f in judged if f.against is None]
+    every = list_plain(own, "flip_rate")
+    noise = [f for f in every if f.attack in controls and f.n]
+    if flips := _prefer_attacks(every, controls):
+        yield flips[0].rule, _describe_hits(flips)
+    elif wins := [f for f in list_plain(own, "distractor_win_rate") if f.attack not in controls]:
+        yield wins[0].rule, _describe_hits(wins)
     if noise and noise[0] not in flips:
         floor = ", ".join(f"{f.k} of {f.n} under {line(f.attack)}" for f in noise)
         yield flips[0].rule, f"without a distractor, as noise, {floor} flipped"
-    net = [f for f in figures if f.measure == "net_flip_rate" and f.protocol == protocol and f.n]
-    if net := [f for f in net if f.rule in (None, headline(f.measure, rules)) and f.attack not in controls]:
+    if net := [f for f in judged if f.measure == "net_flip_rate" and f.n and f.attack not in controls]:
         most = max(net, key=lambda f: (f.value or 0.0, f.place))
         least = f"minus winners that lost after theirs: {percent(most.value)}% ({interval(most.low, most.high)})"
         yield most.rule, f"{least} under {line(most.attack)}{', the most' if len(net) > 1 else ''}"
-    for truth, action in ACTIONS.items():
-        if failures := [f for f in own if f.measure == FAILURES[truth] and truths[f.attack] == truth]:
-            yield failures[0].rule, _describe_flips(failures, action)
+    effects = read_effects(parameters)
+    for effect, (_, means) in EFFECTS.items():
+        if failures := [f for f in list_plain(own, primary_name(effect)) if effects[f.attack] == effect]:
+            yield failures[0].rule, _describe_hits(failures, means)
     # A judge that cannot tell good from bad ties for no good reason.
-    if is_usable and (ties := [f for f in ties if f.attack not in controls] or ties):
-        whose = "good responses tied with their own rewrite"
+    if one.usable == "yes" and (ties := _prefer_attacks(list_plain(own, "tie_rate"), controls)):
         k, n = _sum_counts(ties)
-        if len(ties) > 1:
-            whose = "rewrites of good responses tied with the original"
+        whose = "rewrites of good responses tied with the original"
+        whose = whose if len(ties) > 1 else "good responses tied with their own rewrite"
         yield ties[0].rule, f"{k} of {n} {whose}" if n else f"no tie rate: {_describe_gap(ties)}"
     if used := next((f.value for f in own if f.measure == "distinct_ratings"), None):
         yield None, f"its most likely ratings had {count(int(used), 'distinct value')}"
-    if accuracies:
+    if accuracies := list_plain(own, "severity_accuracy"):
         k, n = _sum_counts(accuracies)
         lowest = min((f for f in accuracies if f.n), key=lambda f: (f.value or 0.0, f.place), default=None)
-        least = ""
-        if lowest and k < n and len(accuracies) > 1:
-            least = f", least often at {_place_name(lowest)} ({lowest.k} of {lowest.n})"
+        is_split = k < n and len(accuracies) > 1
+        least = f", least often at {name_condition(lowest)} ({lowest.k} of {lowest.n})" if lowest and is_split else ""
         share = f"the good response beat the worse one in {k} of {n} comparisons{least}"
         yield accuracies[0].rule, share if n else f"no accuracy: {_describe_gap(accuracies)}"
-    orders = [f for f in own if f.measure == "order_inconsistency"]
+    orders = list_plain(own, "order_inconsistency")
     before = [f for f in orders if f.attack == BASELINE and f.severity is None]
     k, n = _sum_counts(before or orders)
     if k:
         place = f"{count(n, 'pair')} before any rewrite" if before else count(n, "comparison")
         doubt = ", so its other figures say little" if k / n > UNSTEADY else ""
         yield None, f"the verdict changed with the order in {k:g} of {place}{doubt}"
-    k, n = _sum_counts([f for f in own if f.measure == "invalid_rate"])
+    k, n = _sum_counts(list_plain(own, "invalid_rate"))
     if k:
         yield None, f"{k} of {count(n, 'comparison')} gave no readable verdict"
+
+
+def _prefer_attacks(figures: Sequence[Figure], controls: Sequence[str]) -> Sequence[Figure]:
+    return [f for f in figures if f.attack not in controls] or figures
 
 
 def _sum_counts(figures: Sequence[Figure]) -> tuple[float, int]:
@@ -254,48 +337,34 @@ def _sum_counts(figures: Sequence[Figure]) -> tuple[float, int]:
 
 
 def _describe_gap(figures: Sequence[Figure]) -> str:
-    """Say why none of the figures has a comparison."""
     reasons = {empty_reason(f) for f in figures}
     return reasons.pop() if len(reasons) == 1 else "no eligible case with a valid verdict"
 
 
-def _describe_flips(flips: Sequence[Figure], action: str = "losing responses won after their {}") -> str:
-    """Count the flips, or the wins of rewrites, and name the attack with the highest rate, or all that share it."""
-    k, n = _sum_counts(flips)
+def _describe_hits(figures: Sequence[Figure], means: str = "") -> str:
+    k, n = _sum_counts(figures)
     if not n:
-        return f"no {flips[0].measure.replace('_', ' ')}: {_describe_gap(flips)}"
-    highest = max(f.value for f in flips if f.value is not None)
-    at = [f for f in flips if f.value == highest]
-    range_ = describe_rate(at[0])
-    if len(flips) == 1:
-        return f"{k} of {n} {action.format(f'{line(at[0].attack)} rewrite')} ({range_})"
+        return f"no {figures[0].measure.replace('_', ' ')}: {_describe_gap(figures)}"
+    highest = max(f.value for f in figures if f.value is not None)
+    at = [f for f in figures if f.value == highest]
+    action, range_ = MEASURES[figures[0].measure].action, describe_rate(at[0])
+    if len(figures) == 1:
+        return f"{k} of {n} {action.format(rewrite=f'{line(at[0].attack)} rewrite', means=means)} ({range_})"
     names = join_names(line(f.attack) for f in at)
-    often = "equally" if len(at) == len(flips) else "most"
+    often = "equally" if len(at) == len(figures) else "most"
     most = f", {often} often under {names} ({at[0].k} of {at[0].n}, {range_})" if k else f" (per attack {range_})"
-    return f"{k} of {n} {action.format('rewrite')}{most}"
-
-
-def _cautions(parameters: Mapping[str, Any], measured: AttackResult) -> Iterator[Block]:
-    """Notes on what makes the figures less certain."""
-    yield from rejection_parts(measured.rewrites)
-    figures = measured.figures
-    if _select_figures(figures, "flip_rate") and not _select_figures(figures, "clean_accuracy"):
-        yield from notes(["no response is labelled better, so nothing shows that the judge can tell good from bad"])
-    if _has_dependence(figures) and measured.prompts < FEW:
-        yield from notes([f"{count(measured.prompts, 'prompt')} only: intervals are rough"])
-    yield from cautions(measured.invalid, parameters["self_judging"])
+    return f"{k} of {n} {action.format(rewrite='rewrite', means=means)}{most}"
 
 
 def _has_dependence(figures: Sequence[Figure]) -> bool:
-    measures = ("flip_rate", "tie_rate", "severity_accuracy")
-    return any(f.effective_n is not None and f.effective_n < f.n for m in measures for f in _select_figures(figures, m))
+    own = (f for f in figures if f.measure in MEASURES and MEASURES[f.measure].compared and f.against is None)
+    return any(f.effective_n is not None and f.effective_n < f.n for f in own)
 
 
 def _details(parameters: Mapping[str, Any], measured: AttackResult) -> Iterator[str]:
     if measured.excluded:
         yield format_exclusions("excluded", measured.excluded)
     yield from agreement_notes(measured.rewrites)
-    if left_out := parameters["left_out"]:
-        yield format_exclusions("left out before the draw", left_out)
+    yield from phrases.left_out_lines(parameters)
     if _has_dependence(measured.figures):
         yield "some prompts give several comparisons: intervals allow for their dependence"

@@ -1,33 +1,28 @@
-"""Compute figures from rows: intransitive triples, and the influence of a third response (DESIGN, measure 6).
-
-``intransitivity`` is the share of triples with three valid outcomes that hold a chain (p over q, q over r) without p
-over r; a tie of p and r breaks the chain too. ``chain_rate`` is the share that hold a chain at all. A judge that ties
-all pairs has neither; that does not make it consistent. ``choice_set_sensitivity`` is the share of pairs with a valid
-outcome beside either third response whose strict preference reverses; ``choice_set_tie_change`` is the share that
-change to or from a tie. A verdict for the third response, where a protocol allows it, prefers neither of the pair and
-is a tie.
-"""
+"""Whether verdicts fit together: intransitive triples, and choices that depend on a third response; their report."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain, product
+from typing import Any, ClassVar
 
-from distract.core.records import BASELINE, Outcome, Row, Side
+from distract.core.printable import count, format_exclusions, line, percent
+from distract.core.records import BASELINE, Row, Side
 from distract.judging.verdicts import outcome
-from distract.stats.figure import PLACE_FIELDS, Figure, field_texts, fill_rate
-from distract.studies.consistency.design import comparison_key
+from distract.report.blocks import Block, Detail, Heading, Note, Table, TableRow, notes, sentences
+from distract.report.glossary import empty_reason
+from distract.report.phrases import FEW, cautions, counted_cells, left_out_lines, name_protocol, run_line
+from distract.stats import measures as table
+from distract.stats.figure import Figure, measure_trials
+from distract.stats.measures import headline
+from distract.stats.trials import EXCLUDED, Trial
+from distract.studies.consistency.session import comparison_key, describe_sets
 
-MEASURES: Mapping[str, tuple[str, str]] = {
-    "triple": ("intransitivity", "chain_rate"),
-    "set": ("choice_set_sensitivity", "choice_set_tie_change"),
-}
-"""The measures of each design."""
-
-Violations = tuple[bool, bool]
-"""Whether a unit violates each measure of its design."""
+_ROWS = table.MEASURES.values()
+MEASURES = {design: [row for row in _ROWS if row.per == design] for design in ("triple", "set")}
+"""The measures of each design; the first sums it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +30,8 @@ class PlacedFigure(Figure):
     """A figure for one place of the third response: ``first``, ``last``, or None where none is shown."""
 
     third: str | None = None
+
+    KEY: ClassVar[tuple[str, ...]] = (*Figure.KEY, "third")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,82 +41,6 @@ class MissingMeasure:
     measure: str
     protocol: str
     reason: str
-
-
-def figures(rows: Iterable[Row], rules: Mapping[str, Sequence[str]]) -> list[PlacedFigure]:
-    """Compute every figure that the rows support, in a total order."""
-    rows = list(rows)
-    missing = {(one.measure, one.protocol) for one in missing_measures(rows, rules)}
-    by: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        by[row.protocol, row.design].append(row)
-    results = list[PlacedFigure]()
-    for protocol in rules:
-        for rule in rules[protocol] or (None,):
-            results += _shares("triple", by[protocol, "triple"], protocol, rule, None)
-            for place in ("last", "first"):
-                # A case without any quadruple is excluded in either place.
-                here = [row for row in by[protocol, "set"] if row.place in (None, place)]
-                results += _shares("set", here, protocol, rule, place)
-    results = [figure for figure in results if (figure.measure, figure.protocol) not in missing]
-    return sorted(results, key=lambda figure: field_texts(figure, (*PLACE_FIELDS, "third")))
-
-
-def missing_measures(rows: Iterable[Row], rules: Iterable[str]) -> list[MissingMeasure]:
-    """Find the measures for which a run judged nothing, unless it was cut short."""
-    reasons: dict[tuple[str, str], Counter[str | None]] = defaultdict(Counter)
-    for row in rows:
-        reasons[row.design, row.protocol][row.excluded] += 1
-    return [
-        MissingMeasure(measure, protocol, "; ".join(sorted(filter(None, why))))
-        for design, measures in MEASURES.items()
-        for measure in measures
-        for protocol in sorted(rules)
-        if (why := reasons[design, protocol]) and None not in why
-    ]
-
-
-def find_chain(beats: Iterable[tuple[Side, Side]]) -> Violations:
-    """Whether a chain among three responses is broken, and whether there is one at all."""
-    won = set(beats)
-    ends = [(p, r) for p, q in won for other, r in won if other == q]
-    return any(pair not in won for pair in ends), bool(ends)
-
-
-def compare_outcomes(before: Outcome, after: Outcome) -> Violations:
-    """Whether a strict preference reverses between two sets, and whether it changes to or from a tie."""
-    differs = before != after
-    return differs and "tie" not in (before, after), differs and "tie" in (before, after)
-
-
-def _shares(
-    design: str, rows: Iterable[Row], protocol: str, rule: str | None, place: str | None
-) -> Iterator[PlacedFigure]:
-    """Compute shares of units; one with too few rows was cut short, or never begun."""
-    size = 3 if design == "triple" else 2
-    units: dict[Hashable, list[Row]] = defaultdict(list)
-    for row in rows:
-        pair = frozenset((row.a, row.b, *row.beside)) if design == "triple" else (row.a, row.b, frozenset(row.beside))
-        units[row.case, pair].append(row)
-    violations, clusters = list[Violations](), list[str]()
-    invalid = excluded = 0
-    for part in units.values():
-        outcomes = [result for row in part if (result := outcome(row.judgments, rule)) is not None]
-        if len(part) != size or any(row.excluded is not None for row in part):
-            excluded += 1
-        elif len(outcomes) < size:
-            invalid += 1
-        else:
-            violations.append(_check_chain(part, outcomes) if design == "triple" else compare_outcomes(*outcomes))
-            clusters.append(part[0].cluster)
-    for index, measure in enumerate(MEASURES[design]):
-        figure = PlacedFigure(measure, protocol, rule, BASELINE, invalid=invalid, excluded=excluded, third=place)
-        yield fill_rate(figure, [float(unit[index]) for unit in violations], clusters)
-
-
-def _check_chain(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> Violations:
-    decided = [(row, result) for row, result in zip(rows, outcomes, strict=True) if result != "tie"]
-    return find_chain((row.a, row.b) if result == "a" else (row.b, row.a) for row, result in decided)
 
 
 @dataclass(frozen=True)
@@ -134,17 +55,168 @@ class ConsistencyResult:
 
 def measure_rows(parameters: Mapping[str, Any], rows: Iterable[Row]) -> ConsistencyResult:
     """Measure a run."""
-    rows = list(rows)
-    rules: Mapping[str, Sequence[str]] = parameters["protocols"]
+    rows, rules = [row for row in rows if row.design in MEASURES], parameters["protocols"]
     absent = missing_measures(rows, rules)
     missing = {(one.measure, one.protocol) for one in absent}
-    judged = [row for row in rows if row.design in MEASURES]
-    eligible = [row for row in judged if (MEASURES[row.design][0], row.protocol) not in missing]
+    eligible = [row for row in rows if (MEASURES[row.design][0].name, row.protocol) not in missing]
     # A pair that is judged once has a row in every triple that it is in.
-    unique = {comparison_key(row): row for row in judged}.values()
-    return ConsistencyResult(
-        figures(rows, rules),
-        absent,
-        Counter(row.excluded for row in eligible if row.excluded),
-        Counter(judgment.failure for row in unique for judgment in row.judgments if judgment.failure),
+    unique = {comparison_key(row): row for row in rows}.values()
+    excluded = Counter(row.excluded for row in eligible if row.excluded)
+    invalid = Counter(judgment.failure for row in unique for judgment in row.judgments if judgment.failure)
+    return ConsistencyResult(figures(rows, rules), absent, excluded, invalid)
+
+
+def missing_measures(rows: Iterable[Row], rules: Iterable[str]) -> list[MissingMeasure]:
+    """Find the measures for which a run judged nothing, unless it was cut short."""
+    reasons: dict[tuple[str, str], Counter[str | None]] = defaultdict(Counter)
+    for row in rows:
+        reasons[row.design, row.protocol][row.excluded] += 1
+    return [
+        MissingMeasure(measure.name, protocol, "; ".join(sorted(filter(None, why))))
+        for measure, protocol in product(chain(*MEASURES.values()), sorted(rules))
+        if (why := reasons[str(measure.per), protocol]) and None not in why
+    ]
+
+
+def figures(rows: Sequence[Row], rules: Mapping[str, Sequence[str]]) -> list[PlacedFigure]:
+    """Compute every figure that the rows support, in a total order."""
+    missing = {(one.measure, one.protocol) for one in missing_measures(rows, rules)}
+    by: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        by[row.protocol, row.design].append(row)
+    results = list[PlacedFigure]()
+    for protocol, (design, place) in product(rules, (("triple", None), ("set", "last"), ("set", "first"))):
+        # A case without any quadruple is excluded in either place.
+        here = [row for row in by[protocol, design] if row.place in (None, place)]
+        measures = [measure for measure in MEASURES[design] if (measure.name, protocol) not in missing]
+        for rule in rules[protocol] or (None,):
+            trials = list(_list_trials(here, rule))
+            empty = PlacedFigure("", protocol, rule, BASELINE, third=place)
+            results += [measure_trials(measure, trials, empty) for measure in measures]
+    return sorted(results, key=lambda figure: figure.place)
+
+
+def _list_trials(rows: Iterable[Row], rule: str | None) -> Iterator[Trial]:
+    """List the triples, or the pairs beside two third responses; one with too few rows was cut short."""
+    units: dict[tuple[Hashable, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        fixed = (row.a, row.b) if row.design == "set" else ()  # the order of the pair counts
+        rest = row.beside if row.design == "set" else (row.a, row.b, *row.beside)
+        units[row.case, fixed, frozenset(rest)].append(row)
+    for unit, part in units.items():
+        results = [outcome(row.judgments, rule) for row in part]
+        is_cut = len(part) != (3 if part[0].design == "triple" else 2) or any(row.excluded is not None for row in part)
+        before, after = (None, None) if is_cut or None in results else (results[0], results[-1])
+        if before is not None and part[0].design == "triple":
+            sides = [((row.a, row.b), result) for row, result in zip(part, results, strict=True) if result != "tie"]
+            is_broken, has_chain = find_chain(pair if result == "a" else pair[::-1] for pair, result in sides)
+            before = "a" if has_chain else "tie"
+            after = "b" if is_broken else before
+        yield Trial(unit, part[0].cluster, before, after, missing=EXCLUDED if is_cut else None)
+
+
+def find_chain(beats: Iterable[tuple[Side, Side]]) -> tuple[bool, bool]:
+    """Whether a chain among three responses is broken, and whether there is one at all."""
+    won = set(beats)
+    ends = [(p, r) for p, q in won for other, r in won if other == q]
+    return any(pair not in won for pair in ends), bool(ends)
+
+
+CRITERIA = ("overall", "instruction following")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """A published share, 0 to 1; ``place`` is that of the third response, None without one."""
+
+    measure: str
+    judge: str
+    place: str | None
+    criterion: str
+    value: float
+    source: str
+
+
+PUBLISHED = tuple(
+    PublishedFigure(measure, judge, place, criterion, value, f"Distracted evaluation, {section}, on UltraFeedback")
+    for measure, section, place, judge, values in (
+        ("choice_set_sensitivity", "A.5", "first", "Llama-3-70B", (0.135, 0.11)),
+        ("choice_set_sensitivity", "A.5", "first", "Llama-3-8B", (0.17, 0.146)),
+        ("choice_set_sensitivity", "A.5", "last", "Llama-3-70B", (0.071, 0.06)),
+        ("choice_set_sensitivity", "A.5", "last", "Llama-3-8B", (0.105, 0.095)),
+        ("intransitivity", "A.4", None, "Llama-3-70B", (0.076, 0.06)),
+        ("intransitivity", "A.4", None, "Llama-3-8B", (0.108, 0.085)),
     )
+    for criterion, value in zip(CRITERIA, values, strict=True)
+)
+
+
+def report_parts(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterator[Block]:
+    """The sentences and tables of a run, top to bottom."""
+    rules: Mapping[str, Sequence[str]] = parameters["protocols"]
+    yield Heading(f"{run_line(parameters)}\n{describe_sets(parameters['sets'])}")
+    yield from sentences(_describe_protocol(name, rules[name], result.figures) for name in rules)
+    yield from cautions(result.invalid, parameters["self_judging"])
+    for design, (measure, beside) in MEASURES.items():
+        shares, others = ([f for f in result.figures if f.measure == row.name] for row in (measure, beside))
+        if not shares:
+            continue
+        rows: list[TableRow] = []
+        for f, other in zip(shares, others, strict=True):
+            name, cells = name_protocol(f.protocol, f.rule), counted_cells(f, percent(other.value))
+            rows.append((name, f" third shown {f.third}", cells) if f.third else ("", name, cells))
+        yield Table(measure.title, ("", "%", "95% CI", "k/n", beside.column, "inv.", "excl."), rows)
+        if design == "set":
+            fixed = "the order of a and b is held fixed: a judge that only follows the order reverses nothing"
+            yield Note(fixed, apart=False)
+        places = ("last", "first") if design == "set" else (None,)
+        published = "\n".join(_describe_published(measure.name, place) for place in places)
+        yield Detail(Note(published, "", apart=False))
+    yield from map(Detail, notes(_details(parameters, result)))
+
+
+def _describe_published(measure: str, place: str | None) -> str:
+    values: dict[str, list[str]] = defaultdict(list)
+    for published in PUBLISHED:
+        if (published.measure, published.place) == (measure, place):
+            values[published.judge].append(percent(published.value))
+    where = f" (third shown {place})" if place else ""
+    figures = "; ".join(f"{judge} {'/'.join(shares)}" for judge, shares in values.items())
+    return f"published{where}, {' / '.join(CRITERIA)}: {figures}."
+
+
+def _describe_protocol(protocol: str, rules: Sequence[str], figures: Sequence[PlacedFigure]) -> str:
+    rule = headline("intransitivity", rules)
+    measured = {(f.measure, f.third): f for f in figures if (f.protocol, f.rule) == (protocol, rule)}
+    by = f", by {rule}" if rule else ""
+    return f"{line(protocol)}{by}: {'; '.join(_sum_up(measured)) or 'nothing to sum up'}."
+
+
+def _sum_up(measured: Mapping[tuple[str, str | None], PlacedFigure]) -> Iterator[str]:
+    broken, chained = measured.get(("intransitivity", None)), measured.get(("chain_rate", None))
+    if broken and chained:
+        triples = count(broken.n, "triple")
+        if not broken.n:
+            yield f"no intransitivity: {empty_reason(broken)}"
+        elif not chained.k:
+            yield f"no chain in {triples}, so none can be broken: that does not make it consistent"
+        else:
+            yield f"{broken.k} of {triples} are intransitive, {chained.k} hold a chain at all"
+    for place in ("last", "first"):
+        if f := measured.get(("choice_set_sensitivity", place)):
+            where = f"with the third response {place}"
+            reversals = f"{f.k} of {count(f.n, 'preference')} reverse {where}"
+            yield reversals if f.n else f"no choice-set sensitivity {where}: {empty_reason(f)}"
+    if any(0 < f.n < FEW for f in measured.values()):
+        yield "too few to be sure"
+
+
+def _details(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterator[str]:
+    for one in result.absent:
+        if one.measure in (first.name for first, _ in MEASURES.values()):
+            yield f"{one.measure} does not apply to {line(one.protocol)}: {line(one.reason)}"
+    if result.excluded:
+        yield format_exclusions("excluded", result.excluded)
+    yield from left_out_lines(parameters)
+    if any(figure.effective_n is not None and figure.effective_n < figure.n for figure in result.figures):
+        yield "some prompts give several triples or quadruples: intervals allow for their dependence"

@@ -1,31 +1,171 @@
-"""Prepare a job of ``distract consistency``, or report in one line what does not fit."""
+"""From a user's request to the comparisons of triples and choice sets."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations, permutations, product
+from math import comb
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, StageSample
-from distract.core.plugin import Protocol
-from distract.core.records import Case, Rewrite, Row
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Comparison, Protocol
+from distract.core.printable import count
+from distract.core.records import BASELINE, Case, CaseResult, Response, Rewrite, Row
 from distract.data import datasets
-from distract.judging.comparison import comparable_responses, exclusion_reason
-from distract.studies.consistency.design import (
-    NO_QUADRUPLE,
-    ConsistencyConfig,
-    describe_sets,
-    judge_case,
-    set_obstacle,
-)
+from distract.judging.comparison import comparable_responses, exclusion_reason, judge_comparison, side
+from distract.judging.orders import DEFAULT, Manner
 from distract.studies.eligibility import pair_obstacle
 from distract.studies.setup import Setup, draw
 
-TOO_FEW = "fewer than three responses by different authors"
+Triple = tuple[Response, Response, Response]
+
+Quadruple = tuple[Response, Response, Response, Response]
+"""A pair a and b in the order shown, then the two that take turns as the third response."""
+
+_ROLES = tuple(permutations(range(4), 2))
+"""Choices of the pair among four. The other two may swap without changing the measure."""
+
+
+def draw_triples(case: Case, limit: int, seed: int) -> list[Triple]:
+    """Draw different sets of three responses."""
+    responses = comparable_responses(case)
+    numbers = _draw_numbers("triple", case, comb(len(responses), 3), limit, seed)
+    subsets = (_nth_subset(number, len(responses), 3) for number in numbers)
+    return [(responses[a], responses[b], responses[c]) for a, b, c in subsets]
+
+
+def draw_quadruples(case: Case, limit: int, seed: int) -> list[Quadruple]:
+    """Draw different choices of an ordered pair and of two others; four responses make twelve."""
+    responses = comparable_responses(case)
+    total = comb(len(responses), 4) * len(_ROLES)
+    quadruples = []
+    for number in _draw_numbers("quadruple", case, total, limit, seed):
+        subset, role = divmod(number, len(_ROLES))
+        four = [responses[place] for place in _nth_subset(subset, len(responses), 4)]
+        a, b = _ROLES[role]
+        c, d = (place for place in range(4) if place not in (a, b))
+        quadruples.append((four[a], four[b], four[c], four[d]))
+    return quadruples
+
+
+def _draw_numbers(kind: str, case: Case, total: int, limit: int, seed: int) -> list[int]:
+    """Draw at most ``limit`` different numbers below ``total``, in order."""
+    if limit >= total:
+        return list(range(total))
+    return sorted(random.Random(f"{seed}\x1e{kind}\x1e{case.id}").sample(range(total), limit))
+
+
+def _nth_subset(number: int, n: int, size: int) -> tuple[int, ...]:
+    """Compute the subset of n places at an index of ``itertools.combinations``, without iterating over it."""
+    places: list[int] = []
+    for place in range(n):
+        with_it = comb(n - place - 1, size - len(places) - 1) if len(places) < size else 0
+        if number < with_it:
+            places.append(place)
+        else:
+            number -= with_it
+    return tuple(places)
+
+
+NO_QUADRUPLE = "fewer than four responses by different authors"
+
+TURNS: Mapping[Literal["first", "last"], int] = MappingProxyType({"last": 2, "first": 1})
+"""Rotation of (b, third, a) that puts a right before b and the third response in its place."""
+
+
+@dataclass(frozen=True)
+class ConsistencyConfig:
+    """The parameters of a run; ``sets`` limits the triples, and the quadruples, of a case."""
+
+    judge: str
+    protocols: tuple[Protocol, ...]
+    sets: int
+    seed: int = 0
+    manner: Manner = DEFAULT
+
+
+def describe_sets(limit: int) -> str:
+    """Describe the draw of triples and quadruples in a line."""
+    return f"at most {count(limit, 'triple')} and {count(limit, 'quadruple')} of responses to a prompt"
+
+
+def judge_case(case: Case, p: ConsistencyConfig) -> Plan[CaseResult]:
+    """Judge the triples and quadruples drawn from one case with at least three usable responses."""
+    kinds = (_judge_triples, _judge_sets)
+    parts = yield from gather([judge(case, protocol, p) for protocol in p.protocols for judge in kinds])
+    return CaseResult([row for part in parts for row in part])
+
+
+def comparison_key(row: Row) -> tuple[object, ...]:
+    """Identify a comparison: a pair of several triples, or a set of several quadruples, is judged once."""
+    return (row.case, row.protocol, row.design, row.a, row.b, row.place, row.beside[:1] if row.place else ())
+
+
+def set_obstacle(protocol: Protocol) -> str | None:
+    """Say why a protocol cannot judge a pair beside a third response."""
+    if protocol.shows in (None, 3):
+        return None
+    if protocol.orders == "none":
+        return "scores each response alone"
+    return "shows two responses only" if protocol.shows == 2 else f"shows {protocol.shows} responses, never three"
+
+
+def _row(case: Case, design: Literal["triple", "set"], protocol: Protocol, p: ConsistencyConfig) -> Row:
+    one = side(comparable_responses(case)[0])
+    return Row(case.id, case.cluster, design, protocol.name, p.judge, BASELINE, one, one)
+
+
+def _judge_triples(case: Case, protocol: Protocol, p: ConsistencyConfig) -> Plan[list[Row]]:
+    row = _row(case, "triple", protocol, p)
+    if why := pair_obstacle(protocol):
+        return [replace(row, excluded=why)]
+    drawn = draw_triples(case, p.sets, p.seed)
+    # Triples share pairs: each pair is judged once, and has a row in every triple that it is in.
+    pairs = {(a.author, b.author): (a, b) for triple in drawn for a, b in combinations(triple, 2)}
+    plans = []
+    for a, b in pairs.values():
+        pair = partial(replace, row, a=side(a), b=side(b))
+        # A case with only these two: a protocol that shows more would take others from it.
+        comparison = Comparison(replace(case, responses=(a, b)), a, b)
+        plans.append(judge_comparison(pair, protocol, comparison, p.manner, helped=False))
+    rows = dict(zip(pairs, (yield from gather(plans)), strict=True))
+    return [
+        replace(rows[a.author, b.author], beside=(side(third),))
+        for one, two, three in drawn
+        for a, b, third in ((one, two, three), (one, three, two), (two, three, one))
+    ]
+
+
+def _judge_sets(case: Case, protocol: Protocol, p: ConsistencyConfig) -> Plan[list[Row]]:
+    row = _row(case, "set", protocol, p)
+    if why := set_obstacle(protocol):
+        return [replace(row, excluded=why)]
+    drawn = draw_quadruples(case, p.sets, p.seed)
+    if not drawn:
+        return [replace(row, excluded=NO_QUADRUPLE)]
+    jobs = []
+    for (a, b, *others), place in product(drawn, TURNS):
+        for c, d in (others, reversed(others)):
+            pair = replace(row, a=side(a), b=side(b), place=place, beside=(side(c), side(d)))
+            jobs.append(_judge_with_third(pair, case, (a, b, c), protocol, p))
+    return (yield from gather(jobs))
+
+
+def _judge_with_third(row: Row, case: Case, triple: Triple, protocol: Protocol, p: ConsistencyConfig) -> Plan[Row]:
+    """Judge a pair beside a third response in this order only, whatever orders the manner has."""
+    assert row.place is not None
+    comparison = Comparison(replace(case, responses=triple), triple[1], triple[0], turn=TURNS[row.place])
+    held = replace(protocol, orders="none")
+    judged = yield from judge_comparison(partial(replace, row), held, comparison, p.manner, helped=False)
+    # The comparison's first response is b, the row's is a.
+    return replace(judged, judgments=tuple(judgment.mirror() for judgment in judged.judgments))
 
 
 def prepare(
@@ -42,8 +182,8 @@ def prepare(
     if sets < 1:
         raise UsageError(f"--sets {sets}: expected a number of triples and quadruples from 1")
     loaded = datasets.load(data, responses, seed, columns, limit)
-    cure = "name data with three or four responses per prompt"
-    drawn = draw(loaded, loaded.cases, lambda case: len(comparable_responses(case)) > 2, TOO_FEW, cure, limit, seed)
+    few, cure = "fewer than three responses by different authors", "name data with three or four responses per prompt"
+    drawn = draw(loaded, loaded.cases, lambda case: len(comparable_responses(case)) > 2, few, cure, limit, seed)
     cases = drawn.cases
     _check(setup.protocols, cases)
     config = ConsistencyConfig(setup.judge, setup.protocols, sets, seed, setup.manner)
@@ -56,23 +196,17 @@ def prepare(
         # All cases: the number of comparisons depends on the case.
         yield StageSample(map(partial(judge_case, p=replace(config, protocols=(protocol,))), cases), 1)
 
-    return setup.start(
-        registry.get_study("consistency"),
-        {**drawn.record, "sets": sets, "controls": [], "self_judging": setup.kin_notes((), authors)},
-        cases=cases,
-        stages=stages,
-        samples=samples,
-        heading=[describe_sets(sets)],
-    )
+    study, heading = registry.get_study("consistency"), [describe_sets(sets)]
+    record = {**drawn.record, "sets": sets, "controls": [], "self_judging": setup.kin_notes((), authors)}
+    return setup.start(study, record, cases=cases, stages=stages, samples=samples, heading=heading)
 
 
 def _check(protocols: Sequence[Protocol], cases: Sequence[Case]) -> None:
     four = any(len(comparable_responses(case)) > 3 for case in cases)
     for protocol in protocols:
         if pair_obstacle(protocol) and set_obstacle(protocol):
-            raise UsageError(
-                f"{protocol.name} shows {protocol.shows} responses; name a protocol that shows two or three"
-            )
+            few = f"{protocol.name} shows {protocol.shows} responses"
+            raise UsageError(f"{few}; name a protocol that shows two or three")
         reasons = [exclusion_reason(protocol, case, helped=False, only_pairs=True) for case in cases]
         reason = NO_QUADRUPLE if pair_obstacle(protocol) and not four else reasons[0] if all(reasons) else None
         if reason:

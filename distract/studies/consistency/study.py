@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from distract.core.study import BufferedSums, Study
 from distract.stats.figure import flatten
-from distract.studies.consistency.measures import (
-    ConsistencyResult,
-    PlacedFigure,
-    measure_rows,
-)
-from distract.studies.consistency.paper import PUBLISHED
+from distract.studies.consistency.measures import PUBLISHED, ConsistencyResult, measure_rows, report_parts
 
 _SHARED = ("judge", "data", "left_out", "limit", "seed", "sets", "protocols", "self_judging")
 
@@ -23,23 +18,14 @@ def document(parameters: Mapping[str, Any], result: ConsistencyResult) -> dict[s
     return {
         **{name: parameters[name] for name in _SHARED},
         "manner": parameters.get("manner"),
-        "results": [_flatten(figure) for figure in result.figures],
+        # A figure's own ``place`` is its place among the others.
+        "results": [
+            {"place" if name == "third" else name: value for name, value in flatten(figure).items()}
+            for figure in result.figures
+        ],
         "does_not_apply": [asdict(one) for one in result.absent],
         "published": [asdict(one) for one in PUBLISHED],
     }
-
-
-def _flatten(figure: PlacedFigure) -> dict[str, Any]:
-    values = flatten(figure)
-    # A figure's own ``place`` is its place among the others.
-    values["place"] = values.pop("third")
-    return values
-
-
-def _report(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterable[Any]:
-    from distract.studies.consistency.view import report_parts
-
-    return report_parts(parameters, result)
 
 
 STUDY = Study(
@@ -47,5 +33,5 @@ STUDY = Study(
     schema={"data": {"name": str, "cases": int}, "limit": int, "sets": int},
     sums=lambda parameters: BufferedSums(lambda rows, _rewrites, _flaw: measure_rows(parameters, rows)),
     document=document,
-    report=_report,
+    report=report_parts,
 )

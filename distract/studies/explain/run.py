@@ -15,9 +15,8 @@ from distract.core.job import Estimate
 from distract.core.records import Case, MinimalFlip
 from distract.core.runs import LoadedRun
 from distract.studies.attack.flips import Flip
-from distract.studies.attack.minimal.clearest import find_run_flips, search_flip, stop_unanswered
 from distract.studies.attack.minimal.edits import find_edits
-from distract.studies.attack.minimal.search import MOST
+from distract.studies.attack.minimal.smallest import MOST, find_run_flips, search_flip, stop_unanswered
 
 if TYPE_CHECKING:
     from distract.judging.judge import Judge

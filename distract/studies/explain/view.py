@@ -14,7 +14,7 @@ from distract.core.records import Edit
 from distract.report.blocks import Block, Diff, Heading, Note, Sentence, Span, Tone
 from distract.studies.attack.flips import Flip
 from distract.studies.attack.minimal.edits import group_edits
-from distract.studies.attack.minimal.view import describe_smallest
+from distract.studies.attack.minimal.smallest import describe_smallest
 from distract.studies.attack.study import flatten_flip
 from distract.studies.explain.run import Explanation
 

@@ -2,90 +2,134 @@
 
 A check passes if its upper bound, counting every invalid verdict after a rewrite as a hit, is below the threshold. It
 fails if its lower bound, counting none of them, is above it after Holm's adjustment. No data, few prompts or few
-eligible comparisons never pass.
+eligible comparisons never pass. Comparisons that share a prompt count for less; by chance their variance may miss
+prompts that are hits as a whole, so a pass also needs enough prompts and evidence from their means. What a style is
+worth is a mean, decided by the bounds of its interval.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from distract.core.errors import UsageError
 from distract.core.printable import count, percent
 from distract.core.runs import LoadedRun
 from distract.stats import intervals
-from distract.stats.figure import headline
-from distract.studies.attack.briefs import CompactRows
-from distract.studies.attack.outcomes import OutcomeCounts, count_failures
-from distract.studies.gate.dependence import clustered_hits_reason, count_prompts, few_prompts_reason, shrink_counts
-from distract.studies.gate.limits import MOST, Limits, is_unreadable, least_n, name_option
-from distract.studies.gate.measures import (
-    RATES,
-    AttackKind,
-    Measure,
+from distract.stats.figure import Counts, Figure, rescale
+from distract.stats.measures import MEASURES, headline
+from distract.studies.attack.style import style_figures
+from distract.studies.gate.limits import (
+    MOST,
+    Decision,
+    Limits,
+    Place,
     describe_bounded,
+    is_unreadable,
+    least_n,
     list_kinds,
-    name_hit,
+    list_places,
+    list_rates,
 )
-from distract.studies.gate.verdict import Check, Decision
+from distract.studies.gate.monitor import log_evidence
+from distract.studies.gate.verdict import Check
+from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.measures.run import ProtocolTrials
 
-Place = tuple[str, AttackKind]
-"""A protocol and an attack."""
+FEW_REPEATED = 1.2
+"""Up to this mean number of comparisons per prompt, repeated prompts do not matter."""
+
+
+def count_prompts(clusters: Sequence[Hashable]) -> int | None:
+    """Count the prompts of these comparisons; None if each has its own."""
+    prompts = len({*clusters})
+    return prompts if prompts < len(clusters) else None
+
+
+def shrink_counts(values: Sequence[float], clusters: Sequence[Hashable], limits: Limits) -> tuple[float, float]:
+    """Return hits and comparisons, shrunk by the dependence within prompts."""
+    # If few prompts have hits, degrees of freedom understate n: at worst all pairs of a prompt are one pair repeated.
+    n = max(intervals.effective_n(values, clusters, limits.alpha), intervals.kish_n(clusters))
+    return math.fsum(values) / len(values) * n, n
+
+
+def few_prompts_reason(prompts: int | None, limit: float, limits: Limits) -> str | None:
+    """Explain why so few prompts cannot pass: all comparisons of a prompt may be hits together."""
+    least = least_n(limit, limits.confidence)
+    if prompts is None or prompts >= least:
+        return None
+    return f"only {count(prompts, 'prompt')}; at least {least} are needed to pass at {limit:g}"
+
+
+def uneven_prompts_reason(clusters: Sequence[Hashable], limit: float, limits: Limits) -> str | None:
+    """Explain why prompts of uneven sizes cannot pass: the largest may consist of hits and decide alone."""
+    equal, least = math.floor(intervals.kish_n(clusters)), least_n(limit, limits.confidence)
+    if len(clusters) <= FEW_REPEATED * equal or equal >= least:
+        return None
+    few = f"prompts of these sizes count only as {count(equal, 'equal one')}"
+    return f"{few}; at least {least} are needed to pass at {limit:g}"
+
+
+def clustered_hits_reason(
+    values: Sequence[float], clusters: Sequence[Hashable], limit: float, limits: Limits
+) -> str | None:
+    """Explain why hits concentrated in few prompts cannot pass: more such prompts may be missing by chance."""
+    if not any(values) or len(values) <= FEW_REPEATED * intervals.kish_n(clusters):
+        return None
+    prompts: dict[Hashable, list[float]] = {}
+    for value, prompt in zip(values, clusters, strict=True):
+        prompts.setdefault(prompt, []).append(value)
+    if log_evidence([fmean(part) for part in prompts.values()], limit, "below") >= math.log(1 / limits.alpha):
+        return None
+    return f"{count(len(prompts), 'prompt')} do not show that the mean over prompts is below {limit:g}"
 
 
 @dataclass(frozen=True, slots=True)
 class HitCounts:
-    """The outcomes of a run for one protocol under one attack."""
+    """The outcomes of a run for one rate."""
 
-    protocol: str
-    attack: AttackKind
+    place: Place
     rule: str | None = None
-    counted: OutcomeCounts = field(default_factory=OutcomeCounts)
-
-    @property
-    def measure(self) -> Measure:
-        """The rate of the attack's failures."""
-        return self.attack.measure
+    counted: Counts = field(default_factory=Counts)
 
     @property
     def hits(self) -> dict[Any, tuple[str, bool | None]]:
         """Each eligible pair's prompt, and whether it is a hit; None without a valid verdict."""
-        return self.counted.eligible(self.measure)
+        return self.counted.hits(MEASURES[self.place.measure])
 
 
 def read_briefs(run: LoadedRun) -> CompactRows:
     """Read the rows of a run; one with a flaw has none."""
-    p = run.parameters
-    return CompactRows.of_run(p, run.rows if run.flaw is None else ())
+    return CompactRows.of_run(run.parameters, run.rows if run.flaw is None else ())
 
 
 def count_run_hits(run: LoadedRun, briefs: CompactRows, places: Iterable[Place], margin: float) -> list[HitCounts]:
-    """Count hits beyond a margin by protocol and attack."""
-    counts = []
-    for protocol, attack in places:
-        rule = headline("flip_rate", run.parameters["protocols"][protocol])
-        rows = briefs.of(protocol, "flip", attack.name)
-        counts.append(
-            HitCounts(protocol, attack, rule, count_failures(rows, rule, attack.name, attack.measure, margin))
-        )
+    """Count hits beyond a margin for each rate."""
+    rules, counts = run.parameters["protocols"], list[HitCounts]()
+    trials = {protocol: ProtocolTrials(briefs, protocol) for protocol in rules}
+    for place in places:
+        rule, where = headline(place.measure, rules[place.protocol]), (place.attack.name, None)
+        counted = trials[place.protocol].count(MEASURES[place.measure], rule, where, margin)
+        counts.append(HitCounts(place, rule, counted))
     return counts
 
 
-def list_places(run: LoadedRun, briefs: CompactRows) -> list[Place]:
-    """List the protocols and attacks whose pairs a run judged."""
+def list_judged(run: LoadedRun, briefs: CompactRows, limits: Limits) -> list[Place]:
+    """List the rates of the pairs that a run judged."""
     attacks = list_kinds(run.parameters).values() if "flip" in briefs.designs else ()
-    return list(product(sorted(run.parameters["protocols"]), attacks))
+    places = list_places(run.parameters["protocols"], attacks, limits)
+    return [place for place in places if MEASURES[place.measure].is_paired]
 
 
 def keep_covered(places: Sequence[Place], limits: Limits) -> list[Place]:
-    """Drop the attacks of truths without any threshold; fail if one that stays has none, or if none stays."""
-    truths = {attack.truth for protocol, attack in places if limits.threshold(protocol, attack) is not None}
-    kept = [place for place in places if place[1].truth in truths]
+    """Drop the attacks of effects without any threshold; fail if one that stays has none, or if none stays."""
+    effects = {place.attack.effect for place in places if limits.threshold(*place) is not None}
+    kept = [place for place in places if place.attack.effect in effects]
     for place in kept or places:
-        threshold(limits, *place)
+        threshold(limits, place)
     return kept
 
 
@@ -94,7 +138,8 @@ class RateTest:
 
     def __init__(self, counts: HitCounts, limits: Limits) -> None:
         self.counts, self._limits = counts, limits
-        self._threshold = threshold(limits, counts.protocol, counts.attack)
+        self._threshold = threshold(limits, counts.place)
+        self._measure = MEASURES[counts.place.measure]
         eligible = list(counts.hits.values())
         self._clusters = [prompt for prompt, _ in eligible]
         self.prompts = count_prompts(self._clusters)
@@ -109,12 +154,12 @@ class RateTest:
     def check(self, adjusted: float, checks: int) -> Check:
         """Decide, given the adjusted p-value and the number of checks."""
         counted, limit, limits = self.counts.counted, self._threshold, self._limits
-        n, sure, lower, upper, more = len(counted.outcomes), limits.confidence, None, None, None
+        n, sure, lower, upper, more = len(counted.values), limits.confidence, None, None, None
         if self._best:
             lower = intervals.lower_bound(*self._shrink(self._best), sure)
             upper = intervals.upper_bound(*self._shrink(self._worst), sure)
         decision: Decision = "inconclusive"
-        of = describe_bounded(self.counts.measure)
+        of = describe_bounded(self._measure.name)
         short = (
             invalid_reason(n, counted.invalid, limits)
             or ineligible_reason(counted.eligible_share, limits)
@@ -130,21 +175,17 @@ class RateTest:
             least = least_n(limit, sure)
             reason = short or open_reason(lower or 0.0, upper or 1.0, limit, len(self._best), least, more, of)
             if counted.unread and not short:
-                hit = name_hit(self.counts.measure)
-                reason += f" ({count(len(counted.unread), 'invalid verdict')} may be {hit}s)"
+                reason += f" ({count(len(counted.unread), 'invalid verdict')} may be {self._measure.hit}s)"
         k = sum(hit or 0 for _, hit in self.counts.hits.values())
-        p = (self.p_value, adjusted) if self._best else None
-        bounds = {"lower": lower, "upper": upper}
-        return build_check(
-            self.counts, k, n, p, decision=decision, reason=reason, threshold=limit, needed=more, **bounds
-        )
+        p, own = (self.p_value, adjusted) if self._best else None, (decision, reason, limit)
+        return build_check(self.counts, k, n, p, *own, needed=more, lower=lower, upper=upper)
 
     def _shrink(self, values: Sequence[float]) -> tuple[float, float]:
         return shrink_counts(values, self._clusters, self._limits)
 
     def _count_needed(self, checks: int) -> int | None:
         counted, limit, limits = self.counts.counted, self._threshold, self._limits
-        if is_unreadable(len(counted.outcomes), counted.invalid, limits.max_invalid_rate):
+        if is_unreadable(len(counted.values), counted.invalid, limits.max_invalid_rate):
             return None
         if not self._best:
             return count_needed(None, limit, limits, checks)
@@ -159,31 +200,31 @@ class RateTest:
         return more if more > len(values) else None
 
 
-def build_check(counts: HitCounts, k: int, n: int, p: tuple[float, float] | None, **figures: Any) -> Check:
+def build_check(
+    counts: HitCounts,
+    k: int,
+    n: int,
+    p: tuple[float, float] | None,
+    decision: Decision,
+    reason: str,
+    threshold: float,
+    **figures: Any,
+) -> Check:
     """Build the check of a finished run; ``p`` holds the p-value before and after Holm's adjustment."""
-    counted = counts.counted
-    return Check(
-        protocol=counts.protocol,
-        rule=counts.rule,
-        attack=counts.attack.name,
-        k=k,
-        n=n,
-        invalid=counted.invalid,
-        excluded=counted.reasons.total(),
-        value=k / n if n else None,
-        p_value=p and p[0],
-        p_adjusted=p and p[1],
-        eligible_share=counted.eligible_share,
-        **{"measure": counts.measure, **figures},
-    )
+    counted, (protocol, attack, measure) = counts.counted, counts.place
+    place, numbers = (protocol, counts.rule, attack.name), (k, n, counted.invalid, counted.reasons.total())
+    figures = {"measure": measure, "eligible_share": counted.eligible_share, **figures}
+    figures |= {"p_value": p[0], "p_adjusted": p[1]} if p else {}
+    return Check(*place, decision, reason, threshold, *numbers, k / n if n else None, **figures)
 
 
-def threshold(limits: Limits, protocol: str, attack: AttackKind) -> float:
-    """Return the threshold of a check; fail if there is none."""
-    limit = limits.threshold(protocol, attack)
+def threshold(limits: Limits, place: Place) -> float:
+    """Return the threshold of a rate; fail if there is none."""
+    protocol, attack, measure = place
+    limit = limits.threshold(*place)
     if limit is None:
-        option = name_option(RATES[attack.measure].limit)
-        where = f"{option}, or {option[2:]} in [tool.distract.gate] of pyproject.toml"
+        option = MEASURES[measure].limit
+        where = f"--{option}, or {option} in [tool.distract.gate] of pyproject.toml"
         raise UsageError(f"{protocol} under {attack.name} has no threshold; give {where}")
     return limit
 
@@ -251,3 +292,93 @@ def find_least(enough: Callable[[int], bool]) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+LEAST = 30
+"""Fewest prompts whose mean decides anything: equal values on a few would have an interval without width."""
+
+
+def count_worths(run: LoadedRun, briefs: CompactRows, limits: Limits) -> int:
+    """Count the checks of a run."""
+    return len(limits.style) * len(run.parameters["protocols"]) * len(_attacks(run, briefs))
+
+
+def check_worths(run: LoadedRun, briefs: CompactRows, limits: Limits, checks: int) -> list[Check]:
+    """Check every protocol under every attack, given the number of checks of the gate."""
+    attacks, results = _attacks(run, briefs), list[Check]()
+    for protocol, rules in sorted(run.parameters["protocols"].items()) if limits.style and attacks else ():
+        # Both ends of an interval are one-sided bounds, each with half of its error.
+        near, far = (
+            {(f.measure, f.attack): f for f in _measure_style(briefs, protocol, rules, attacks, 1 - 2 * error)}
+            for error in (limits.alpha, limits.alpha / checks)
+        )
+        for measure in limits.style:
+            for attack in attacks:
+                unit = MEASURES[measure].unit
+                unit = "probability" if unit == "points" and not rules else unit
+                empty = Figure(measure, protocol, "score" if rules else None, attack, unit=unit)
+                figure, wider = (figures.get((measure, attack), empty) for figures in (near, far))
+                prompts = figure.n if measure == "exchange_rate" else _count_prompts(briefs, protocol, attack)
+                results.append(_check(measure, figure, wider.low, prompts, limits, checks))
+    return results
+
+
+def _measure_style(
+    briefs: CompactRows, protocol: str, rules: Sequence[str], attacks: Sequence[str], confidence: float
+) -> Iterator[Figure]:
+    """Measure what each style is worth, and how often a rewrite wins against its own original."""
+    yield from style_figures(briefs, protocol, rules, attacks, (), confidence)
+    rule = "score" if rules else None
+    trials = ProtocolTrials(briefs, protocol)
+    rows = [row for row in list_rates() if not row.is_paired and (row.aim != "mark" or protocol in briefs.marks)]
+    for row in rows:
+        figures = (trials.figure(row, rule, (attack, None), 0.0, confidence) for attack in attacks)
+        yield from (figure if row.better == "low" else _turn(figure) for figure in figures if figure is not None)
+
+
+def _turn(figure: Figure) -> Figure:
+    """Turn a rate into that of the failures."""
+    rest = rescale(figure, lambda value: 1 - value)
+    return replace(rest, low=rest.high, high=rest.low, k=figure.n - (figure.k or 0))
+
+
+def _attacks(run: LoadedRun, briefs: CompactRows) -> list[str]:
+    """List the attacks that have a style: those of the effect ``same``, and others judged against their originals."""
+    kinds = list_kinds(run.parameters).values() if run.flaw is None else ()
+    protocols = run.parameters["protocols"]
+    fixed = {row.attack for protocol in protocols for row in briefs.of(protocol, "fixed")}
+    return [attack.name for attack in kinds if attack.effect == "same" or attack.name in fixed]
+
+
+def _count_prompts(briefs: CompactRows, protocol: str, attack: str) -> int:
+    rows = briefs.of(protocol, "fixed") or briefs.of(protocol, "flip")
+    return len({row.cluster for row in rows if row.attack == attack and row.margin is not None})
+
+
+def _check(measure: str, figure: Figure, sure_low: float | None, prompts: int, limits: Limits, checks: int) -> Check:
+    limit, low, high = limits.style[measure], figure.low, figure.high
+    short = None
+    if figure.value is None:
+        unread = f"no verdict was valid ({count(figure.invalid, 'comparison')})" if figure.invalid else ""
+        short = "; ".join(reason for reason, _ in figure.reasons) or unread or MEASURES[measure].missing
+    elif prompts < LEAST:
+        short = f"only {count(prompts, 'prompt')}; at least {LEAST} are needed for a mean"
+    short = short or invalid_reason(figure.n, figure.invalid, limits)
+    noun = MEASURES[measure].failure
+    decision: Decision = "inconclusive"
+    if short:
+        reason = short
+    elif high is not None and high < limit:
+        decision, reason = "pass", f"upper bound of the {noun} {format_bound(high, limit)} is below {limit:g}"
+    elif sure_low is not None and sure_low > limit:
+        decision, reason = "fail", f"lower bound of the {noun} {format_bound(sure_low, limit)} is above {limit:g}"
+    elif low is not None and low > limit:
+        least = f"the lower bound of the {noun} {format_bound(low, limit)} is above {limit:g}"
+        reason = f"{least}, but may be so by chance among {count(checks, 'check')}"
+    else:
+        ends = ("–∞" if low is None else f"{low:.3f}", "∞" if high is None else f"{high:.3f}")
+        reason = f"the bounds of the {noun} {' to '.join(ends)} do not settle {limit:g}"
+    place, k = (figure.protocol or "", figure.rule, figure.attack), None if figure.k is None else round(figure.k)
+    figures: dict[str, Any] = {"measure": measure, "lower": low, "upper": high, "unit": figure.unit}
+    counts = figure.n, figure.invalid, figure.excluded
+    return Check(*place, decision, reason, limit, k, *counts, figure.value, **figures)

@@ -1,30 +1,160 @@
 """Decide on finished runs: rates against thresholds, a baseline, both, or the judge's own noise.
 
-A gate passes if every check does, and fails if any does after Holm's adjustment over all of them.
+A gate passes if every check does, and fails if any does after Holm's adjustment over all of them. Against a baseline,
+each check takes the trials eligible in both runs, and passes if the upper bound of the rise is below the largest one to
+accept; it fails if hits in the new run only outnumber those in the old run only beyond chance (exact one-sided McNemar
+test).
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from typing import Any
 
 from distract.core.errors import UsageError
-from distract.core.printable import count, line
+from distract.core.printable import count, line, p_value, percent
 from distract.core.runs import LoadedRun
 from distract.stats import intervals
-from distract.studies.gate import exact, regression
-from distract.studies.gate.comparable import check_comparable
-from distract.studies.gate.exact import RateTest
-from distract.studies.gate.limits import Limits, name_option
-from distract.studies.gate.live_rule import list_keys, record, replay_gate
-from distract.studies.gate.measures import RATES, list_kinds
-from distract.studies.gate.power_plan import cures, too_few_reason
-from distract.studies.gate.regression import RiseTest
-from distract.studies.gate.usability import assess_run, conclude, has_labels
-from distract.studies.gate.verdict import Check, Verdict
-from distract.studies.gate.worth import check_worths, count_worths
+from distract.stats.measures import MEASURES
+from distract.studies.gate import exact
+from distract.studies.gate.exact import HitCounts, RateTest
+from distract.studies.gate.identity import check_comparable, common_names
+from distract.studies.gate.limits import (
+    MOST,
+    Decision,
+    Limits,
+    Place,
+    least_n,
+    list_kinds,
+    list_places,
+    list_risen,
+    name_check,
+)
+from distract.studies.gate.live import list_keys, record, replay_gate
+from distract.studies.gate.power import cures, too_few_reason
+from distract.studies.gate.verdict import Check, Verdict, assess_run, conclude, has_labels
+
+
+class RiseTest:
+    """Tests the rise of a rate between two runs; ``alone`` counts the pairs eligible in only one of them."""
+
+    def __init__(self, now: HitCounts, before: HitCounts, limits: Limits) -> None:
+        self.now, self._limits = now, limits
+        self.place = f"{now.place.protocol} under {now.place.attack.name}"
+        self._noun, self._hit = MEASURES[now.place.measure].failure, MEASURES[now.place.measure].hit
+        new, old = now.hits, before.hits
+        both = [unit for unit in new if unit in old]
+        self.alone = len(old) - len(both), len(new) - len(both)
+        self._clusters = [new[unit][0] for unit in both]
+        self.prompts = exact.count_prompts(self._clusters)
+        pairs = [(new[unit][1], old[unit][1]) for unit in both]
+        # Count an invalid verdict against the decision: as a hit only now, or only before.
+        self._worst = [(float(hit is None or hit), float(hit_before or 0)) for hit, hit_before in pairs]
+        self._best = [(float(hit or 0), float(hit_before is None or hit_before)) for hit, hit_before in pairs]
+        valid = [pair for pair in pairs if None not in pair]
+        self._n, self._k, self._k_before = len(valid), *(sum(bool(pair[run]) for pair in valid) for run in (0, 1))
+        self._only_here, self._only_there = valid.count((True, False)), valid.count((False, True))
+
+    @property
+    def p_value(self) -> float:
+        """P-value of "the rate did not rise": exact, one-sided, on effective numbers."""
+        return intervals.mcnemar_above(*self._discordance(self._best)[:2])
+
+    def check(self, adjusted: float, checks: int) -> Check:
+        """Decide; ``lower`` and ``upper`` bound the rise, from -1 to 1."""
+        lower = upper = None
+        if self._clusters:
+            lower, upper = self._bounds(self._best)[0], self._bounds(self._worst)[1]
+        decision, reason, more = self._decide(adjusted, checks, lower, upper)
+        p = (self.p_value, adjusted) if self._clusters else None
+        reference = self._k_before / self._n if self._n else None
+        figures: dict[str, Any] = {"lower": lower, "upper": upper, "needed": more}
+        figures |= {"reference": reference, "only_here": self._only_here, "only_there": self._only_there}
+        figures |= {"measure": name_check(self.now.place.measure, "rise")}
+        state = decision, reason, self._limits.max_rise
+        return exact.build_check(self.now, self._k, self._n, p, *state, **figures)
+
+    def _discordance(self, values: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+        """Return the pairs that are hits only now, only before, and all pairs, in effective numbers."""
+        if not values:
+            return 0, 0, 0
+        first, second = zip(*values, strict=True)
+        up, down, shrink = intervals.discordant_pairs(first, second, self._clusters, self._limits.alpha)
+        return up * shrink, down * shrink, len(values) * shrink
+
+    def _bounds(self, values: Sequence[tuple[float, float]]) -> intervals.Interval:
+        return intervals.rise_bounds(*self._discordance(values), self._limits.confidence)
+
+    def _decide(
+        self, adjusted: float, checks: int, lower: float | None, upper: float | None
+    ) -> tuple[Decision, str, int | None]:
+        n, counted, limits = self._n, self.now.counted, self._limits
+        most = limits.max_rise
+        if not n or lower is None or upper is None:
+            return "inconclusive", "no comparison is eligible and valid in both runs", self._min_pairs
+        short = (
+            exact.invalid_reason(n, 0, limits)
+            or exact.invalid_reason(len(counted.values), counted.invalid, limits)
+            or exact.ineligible_reason(counted.eligible_share, limits)
+            or exact.few_prompts_reason(self.prompts, most, limits)
+            or exact.uneven_prompts_reason(self._clusters, most, limits)
+        )
+        rates = f"from {percent(self._k_before / n)}% to {percent(self._k / n)}%"
+        if upper < most and not short:
+            bound = (
+                f"upper bound of the rise {exact.format_bound(100 * upper, 100 * most)} points is below {100 * most:g}"
+            )
+            return "pass", f"the {self._noun} rose {rates}, but the {bound}" if lower > 0 else bound, None
+        if lower > 0 and adjusted <= limits.alpha:
+            only = f"{count(self._only_here, self._hit)} only now, {self._only_there} only before"
+            return "fail", f"the {self._noun} rose {rates} ({only}, p {p_value(adjusted)})", None
+        more = self._count_needed(checks)
+        if short:
+            return "inconclusive", short, more
+        bounds = f"a rise of {percent(lower)} to {percent(upper)} points may be more than {100 * most:g}"
+        if lower > 0:
+            bounds += f", and may be chance among {count(checks, 'check')}"
+        about = "" if more is None else f"; at these rates about {count(more, 'comparison')} would tell"
+        return "inconclusive", bounds + about, more
+
+    @property
+    def _min_pairs(self) -> int:
+        return max(self._limits.min_n, least_n(self._limits.max_rise, self._limits.confidence))
+
+    def _count_needed(self, checks: int) -> int | None:
+        """Estimate how many eligible pairs would settle it if the rates stay the same."""
+        limits = self._limits
+        (rose, fell, total), (up, down, n) = self._discordance(self._worst), self._discordance(self._best)
+
+        def passes(size: int) -> bool:
+            more, less = math.ceil(rose / total * size), math.floor(fell / total * size)
+            return intervals.rise_bounds(more, less, max(size, more + less), limits.confidence)[1] < limits.max_rise
+
+        def fails(size: int) -> bool:
+            more, less = math.floor(up / n * size), math.ceil(down / n * size)
+            return intervals.mcnemar_above(more, less) <= limits.alpha / checks
+
+        if (rose - fell) / total < limits.max_rise:
+            needed, effective = exact.find_least(passes), total
+        else:
+            needed, effective = exact.find_least(fails) if up > down else None, n
+        if needed is None or needed > MOST:
+            return None
+        more = max(math.ceil(max(needed, self._min_pairs) * len(self._clusters) / effective), limits.min_n)
+        return more if more > len(self._clusters) else None
+
+
+def rise_tests(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> list[RiseTest]:
+    """Return a test for each protocol and attack (no controls) of both runs."""
+    protocols, attacks = common_names(baseline, run)
+    kinds = list_kinds(run.parameters)
+    places = list_risen(protocols, [kinds[attack] for attack in attacks], limits)
+    new, old = (exact.count_run_hits(one, exact.read_briefs(one), places, limits.margin) for one in (run, baseline))
+    return [RiseTest(now, before, limits) for now, before in zip(new, old, strict=True)]
+
 
 FEW = 30
 """Number of prompts below which bounds that allow for their dependence are rough."""
@@ -33,24 +163,23 @@ FEW = 30
 def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) -> Verdict:
     """Decide by the rates of a run."""
     notes = check_comparable(baseline, run) if baseline else []
-    rises = regression.rise_tests(baseline, run, limits) if baseline else []
+    rises = rise_tests(baseline, run, limits) if baseline else []
     briefs = exact.read_briefs(run)
-    judged = exact.list_places(run, briefs) if limits.has_threshold else []
-    # With a baseline some checks may lack a threshold; without one each needs one, if its truth has any.
-    places = (
-        [place for place in judged if limits.threshold(*place) is not None]
-        if baseline
-        else exact.keep_covered(judged, limits)
-    )
+    judged = exact.list_judged(run, briefs, limits) if limits.has_threshold else []
+    # With a baseline some checks may lack a threshold; without one each needs one, if its effect has any.
+    places = [place for place in judged if limits.threshold(*place) is not None]
+    places = places if baseline else exact.keep_covered(judged, limits)
     rates = [RateTest(counts, limits) for counts in exact.count_run_hits(run, briefs, places, limits.margin)]
     tests: list[RateTest | RiseTest] = [*rates, *rises]
-    worths = count_worths(run, briefs, limits)
+    worths = exact.count_worths(run, briefs, limits)
     total = len(tests) + worths
     adjusted = intervals.holm([*(test.p_value for test in tests), *[1.0] * worths])[: len(tests)]
     checks = [test.check(p, total) for test, p in zip(tests, adjusted, strict=True)]
-    checks += check_worths(run, briefs, limits, total)
+    checks += exact.check_worths(run, briefs, limits, total)
     verdict = conclude(checks, limits, assess_run(briefs, run.parameters["protocols"], has_labels(run)), run.flaw)
-    notes += [*verdict.notes, *map(line, regression.unmatched_notes(rises))]
+    alone = [f"{test.place} ({test.alone[0]} before, {test.alone[1]} now)" for test in rises if any(test.alone)]
+    notes += verdict.notes
+    notes += [line(f"not compared, as eligible in one run only: {'; '.join(alone)}")] if alone else []
     notes += [] if baseline else _uncovered_notes(judged, places)
     fewest = min((test.prompts for test in tests if test.prompts is not None), default=FEW)
     if limits.has_threshold and briefs.designs and "flip" not in briefs.designs:
@@ -81,36 +210,35 @@ def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
         for places in prompts.values()
     )
     briefs = exact.read_briefs(run)
-    judged = list(product(sorted(p["protocols"]), list_kinds(p).values()))
-    places, worths = exact.keep_covered(judged, limits), count_worths(run, briefs, limits)
+    judged = [*list_places(p["protocols"], list_kinds(p).values(), limits)]
+    judged = [place for place in judged if MEASURES[place.measure].is_paired]
+    places, worths = exact.keep_covered(judged, limits), exact.count_worths(run, briefs, limits)
     own = record(limits, list_keys(places, control=True), pairs, whole=True, others=worths)
     # Group rows by prompt, wherever their cases are in the data.
     ordered = [rows[at] for places in prompts.values() for at in places]
     excesses = replay_gate({**p, "gate": own}, ordered).checks
-    worth = check_worths(run, briefs, limits, len(excesses) + worths)
+    worth = exact.check_worths(run, briefs, limits, len(excesses) + worths)
     verdict = conclude([*excesses, *worth], limits, assess_run(briefs, p["protocols"], has_labels(run)), run.flaw)
     return replace(verdict, notes=(*verdict.notes, *_uncovered_notes(judged, places)))
 
 
-def _uncovered_notes(judged: Sequence[exact.Place], places: Sequence[exact.Place]) -> list[str]:
+def _uncovered_notes(judged: Sequence[Place], places: Sequence[Place]) -> list[str]:
     """Name the attacks that no threshold is for, by the option that would set one."""
     left: dict[str, list[str]] = {}
-    for attack in dict.fromkeys(attack for _, attack in judged if attack not in {kept for _, kept in places}):
-        left.setdefault(name_option(RATES[attack.measure].limit), []).append(line(attack.name))
+    kept = {place.attack for place in places}
+    for attack in dict.fromkeys(place.attack for place in judged if place.attack not in kept):
+        left.setdefault(f"--{MEASURES[attack.measure].limit}", []).append(line(attack.name))
     return [f"not checked without {option}: {', '.join(names)}" for option, names in left.items()]
 
 
 def _too_few_notes(run: LoadedRun, checks: Sequence[Check], limits: Limits) -> list[str]:
     p = run.parameters
-    rates = [check for check in checks if check.measure in RATES]
-    undecided = [
-        (check.threshold, check.n, check.measure)
-        for check in rates
-        if check.decision == "inconclusive" and check.threshold
-    ]
-    if not undecided:
+    rates = [check for check in checks if check.kind == "rate" and check.row.is_paired]
+    undecided = [check for check in rates if check.decision == "inconclusive"]
+    limited = [(check.threshold, check.n, check.measure) for check in undecided if check.threshold]
+    if not limited:
         return []
-    strictest, n, measure = min(undecided)
+    strictest, n, measure = min(limited)
     remedies = cures(p["limit"], p["data"]["cases"], len(rates))
     note = too_few_reason(n, "eligible comparisons", strictest, len(rates), limits.confidence, remedies, measure)
     return [note] if note else []

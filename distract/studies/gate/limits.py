@@ -1,45 +1,143 @@
-"""The limits of a gate: thresholds by protocol, attack, family and truth, and its confidence."""
+"""What a gate checks, and the limits that it sets: rates of hits, their excess, their rise, and worths.
+
+A *hit* is what a rate counts: a flip, a gain, a hollow win. The effect of an attack decides which rates its checks are
+on, so no check mixes attacks of several effects. Thresholds go by protocol, attack, family and effect; anything wrong
+in a project's settings gives a one-line error.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from distract.core.errors import UsageError
+from distract.core import registry
+from distract.core.attack import name_effect
+from distract.core.errors import DataError, UsageError
 from distract.core.printable import share_hint
-from distract.studies.gate.measures import RATES, AttackKind, Measure
+from distract.stats.measures import MEASURES, list_limited, primary_name
+from distract.stats.trials import Measure
+from distract.studies import project
+from distract.studies.measures.run import list_recorded
+from distract.studies.project import check_name, setting_error
 
-RATE_LIMITS = tuple(rate.limit for rate in RATES.values())
-"""The limits that are thresholds of a rate."""
+Decision = Literal["pass", "fail", "inconclusive"]
 
-LIMITS = (
-    *(*RATE_LIMITS, "margin", "max_rise", "max_shift", "max_exchange_rate", "max_crossing", "max_win_rate"),
-    *("max_invalid_rate", "min_eligible", "min_n", "confidence", "certify"),
-)
+Kind = Literal["rate", "excess", "rise", "worth"]
+"""What a check bounds: a rate of hits, its excess over the control, its rise since the baseline, or a mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttackKind:
+    """An attack, with its effect and family: all that its threshold and its rates depend on."""
+
+    name: str
+    effect: str = "same"
+    family: str = "same"
+
+    @property
+    def measure(self) -> str:
+        """The rate that it is meant to raise."""
+        return primary_name(self.effect)
+
+
+class Place(NamedTuple):
+    """A rate of a protocol under an attack."""
+
+    protocol: str
+    attack: AttackKind
+    measure: str
+
+
+def split_name(name: str) -> tuple[Measure, Kind]:
+    """Return the row of the table that a check is about, and what it bounds; raises ``KeyError`` for another name."""
+    if (row := MEASURES.get(name)) is not None:
+        return row, "rate" if row.is_hit_rate else "worth"
+    if name.startswith("excess_"):
+        return MEASURES[name.removeprefix("excess_")], "excess"
+    return MEASURES[name.removesuffix("_rise")], "rise"
+
+
+def find_measure(name: str) -> Measure:
+    """Return the row of the table that a check is about."""
+    return split_name(name)[0]
+
+
+def name_check(measure: str, kind: Kind) -> str:
+    """Name a check; an answer that needs no verdict before has no excess: it must lose, however noisy the judge."""
+    if kind == "excess" and MEASURES[measure].needs_before:
+        return f"excess_{measure}"
+    return f"{measure}_rise" if kind == "rise" else measure
+
+
+def list_rates(effect: str = "") -> list[Measure]:
+    """List the hit rates with a limit, of attacks of one effect or of all."""
+    return [row for row in list_limited() if row.is_hit_rate and (not effect or effect in row.limited_effects)]
+
+
+def list_effects() -> list[str]:
+    """List the effects whose failures a gate checks."""
+    return list(dict.fromkeys(effect for row in list_limited() if row.primary for effect in row.limited_effects))
+
+
+def list_places(protocols: Iterable[str], attacks: Iterable[AttackKind], limits: Limits) -> Iterator[Place]:
+    """List the rates with a threshold for each protocol and attack; without any, the one that it is meant to raise."""
+    for protocol, attack in product(sorted(protocols), attacks):
+        names = [row.name for row in list_rates(attack.effect)]
+        names = [name for name in names if limits.threshold(protocol, attack, name) is not None]
+        yield from (Place(protocol, attack, name) for name in names or [attack.measure])
+
+
+def list_kinds(parameters: Mapping[str, Any]) -> dict[str, AttackKind]:
+    """List the attacks of a run, without controls, by name."""
+    names = sorted({*parameters["attacks"]} - {*parameters["controls"]})
+    return {name: find_kind(parameters, name) for name in names}
+
+
+def has_rate(parameters: Mapping[str, Any], rate: str) -> bool:
+    """Whether a rate is one of any attack of a run."""
+    return any(attack.effect in MEASURES[rate].limited_effects for attack in list_kinds(parameters).values())
+
+
+def find_kind(parameters: Mapping[str, Any], attack: str) -> AttackKind:
+    """Find the effect and family of an attack of a run; in a run from before effects, ``same`` and as installed."""
+    effect = list_recorded(parameters).get(attack, "same")
+    family = parameters.get("families", {}).get(attack)
+    if family is None:
+        family = one.family if (one := registry.attacks().get(attack)) else "same"
+    if effect not in list_effects():
+        raise UsageError(f"attack {attack}: the gate has no rate for the effect {effect!r} of its run; run it again")
+    return AttackKind(attack, effect, family)
+
+
+def describe_bounded(name: str) -> str:
+    """Say what a bound is of; empty for a flip rate, which needs no words."""
+    row, kind = split_name(name)
+    noun = kind if kind in ("excess", "rise") else row.failure
+    return "" if name == "flip_rate" else f" of the {noun}"
+
+
+LIMITED: Mapping[str, Measure] = {row.key: row for row in list_limited()}
+"""The measures by the name of their limit."""
+
+LIMITS = (*(*LIMITED, "margin", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify"),)
 """The limits that an option of ``distract gate`` sets."""
-
-STYLE: Mapping[Measure, str] = {
-    "shift": "max_shift",
-    "exchange_rate": "max_exchange_rate",
-    "crossing_rate": "max_crossing",
-    "distractor_win_rate": "max_win_rate",
-}
-"""The limits on what a style is worth, by measure; they need a finished run."""
-
-SHARES = ("max_crossing", "max_win_rate")
-"""The limits on what a style is worth that are shares."""
 
 MOST = 1_000_000
 """Largest number of comparisons that a gate suggests."""
 
-AMOUNTS = ("margin", "max_shift", "max_exchange_rate")
-"""The limits in points, probability or broken requirements; other numbers are shares or counts."""
-
 LARGEST = 1000
 """Largest amount."""
+
+BELOW_1 = math.nextafter(1, 0)
+"""Largest number below 1."""
+
+_IDENTIFYING = ("flip_rate", "shift", "exchange_rate")
+"""The measures whose limits are part of a run's identity even where they are not set."""
 
 
 def least_n(threshold: float, confidence: float) -> int:
@@ -52,21 +150,16 @@ def is_unreadable(n: int, invalid: int, most: float) -> bool:
     return invalid > 0 and invalid / (n + invalid) > most
 
 
-def name_option(limit: str) -> str:
-    """Name the option that sets a limit."""
-    return f"--{limit.replace('_', '-')}"
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a gate; each field is an option of ``distract gate``.
+    """The limits of a gate; ``measures`` holds those of the table's measures, by their names.
 
     ``others`` holds specific thresholds by name, see ``threshold``; rates are shares from 0.000001 to below 1.
     ``min_eligible`` is a share of the comparisons judged before any rewrite. Leads up to ``margin`` are ties; it and
-    ``max_shift`` are points of the score or differences of probability.
+    the limit on the shift are points of the score or differences of probability.
     """
 
-    max_flip_rate: float | None = None
+    measures: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     others: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     max_invalid_rate: float = 0.2
     min_n: int = 1
@@ -75,71 +168,195 @@ class Limits:
     max_rise: float = 0.05
     min_eligible: float = 0.2
     margin: float = 0.0
-    max_shift: float | None = None
-    max_exchange_rate: float | None = None
-    max_crossing: float | None = None
-    max_win_rate: float | None = None
-    max_gain_rate: float | None = None
-    max_hollow_win_rate: float | None = None
+
+    @classmethod
+    def of(cls, **values: Any) -> Limits:
+        """Take limits by the names of their options, such as ``max_flip_rate``; None leaves one out."""
+        own = {row.name: value for key, row in LIMITED.items() if (value := values.pop(key, None)) is not None}
+        values["others"] = {_rename_group(name): rate for name, rate in values.pop("others", {}).items()}
+        return cls(MappingProxyType(own), **values)
 
     def __post_init__(self) -> None:
-        rates = {
-            **{name_option(name): getattr(self, name) for name in (*RATE_LIMITS, "max_rise", *SHARES)},
-            **{f"max-flip-rates: {k}": v for k, v in self.others.items()},
-        }
-        for name, rate in rates.items():
-            if rate is not None and not 1e-6 <= rate < 1:
-                expected = f"expected a share between 0.000001 and 1, such as 0.10{share_hint(rate)}"
-                raise UsageError(f"{name} {rate:g}: {expected}")
-        for name, rate in {"--max-invalid-rate": self.max_invalid_rate, "--min-eligible": self.min_eligible}.items():
-            if not 0 <= rate <= 1:
-                raise UsageError(f"{name} {rate:g}: expected a share from 0 to 1, such as 0.2{share_hint(rate)}")
-        for name in AMOUNTS:
-            amount = getattr(self, name)
-            if amount is not None and not 0 <= amount <= LARGEST:
-                raise UsageError(f"{name_option(name)} {amount:g}: expected a number from 0 to {LARGEST}, such as 0.5")
-        if self.min_n < 1:
-            raise UsageError(f"--min-n {self.min_n}: expected a number of comparisons from 1")
-        if not 0.5 <= self.confidence < 1:
-            expected = f"expected a share from 0.5 to below 1, such as 0.95{share_hint(self.confidence)}"
-            raise UsageError(f"--confidence {self.confidence:g}: {expected}")
+        amounts = {"--margin": self.margin}
+        rates = {"--max-rise": self.max_rise, **{f"max-flip-rates: {name}": rate for name, rate in self.others.items()}}
+        for name, limit in self.measures.items():
+            (rates if MEASURES[name].unit == "share" else amounts)[f"--{MEASURES[name].limit}"] = limit
+        shares = {"--max-invalid-rate": self.max_invalid_rate, "--min-eligible": self.min_eligible}
+        for values, low, high, expected in (
+            (rates, 1e-6, BELOW_1, "a share between 0.000001 and 1, such as 0.10"),
+            (shares, 0, 1, "a share from 0 to 1, such as 0.2"),
+            (amounts, 0, LARGEST, f"a number from 0 to {LARGEST}, such as 0.5"),
+            ({"--min-n": self.min_n}, 1, math.inf, "a number of comparisons from 1"),
+            ({"--confidence": self.confidence}, 0.5, BELOW_1, "a share from 0.5 to below 1, such as 0.95"),
+        ):
+            for name, value in values.items():
+                if not low <= value <= high:
+                    hint = share_hint(value) if expected.startswith("a share") else ""
+                    raise UsageError(f"{name} {value:g}: expected {expected}{hint}")
 
     @property
     def has_threshold(self) -> bool:
-        """Whether any rate has a threshold."""
-        return bool(self.others) or any(getattr(self, name) is not None for name in RATE_LIMITS)
+        """Whether any rate of pairs has a threshold."""
+        return bool(self.others) or any(MEASURES[name].is_paired for name in self.measures)
 
     @property
-    def style(self) -> Mapping[Measure, float]:
-        """The largest gains from style to accept, by measure."""
-        limits = {measure: getattr(self, name) for measure, name in STYLE.items()}
-        return {measure: limit for measure, limit in limits.items() if limit is not None}
+    def style(self) -> Mapping[str, float]:
+        """The largest gains of rewrites over their originals to accept, by measure."""
+        return {name: self.default(name) or 0.0 for name in self.measures if not MEASURES[name].is_paired}
 
     @property
     def alpha(self) -> float:
         """The largest chance of a wrong decision at the threshold."""
         return 1 - self.confidence
 
-    def threshold(self, protocol: str, attack: AttackKind) -> float | None:
-        """Return the largest rate to accept: by the most specific name that has one.
+    def default(self, measure: str) -> float | None:
+        """Return the limit of a measure; where a high rate is better, the largest rate of failures to accept."""
+        limit = self.measures.get(measure)
+        return 1 - limit if limit is not None and MEASURES[measure].better == "high" else limit
 
-        A protocol alone stands for its flip rates; the smaller counts where it and the attack have one each.
+    def threshold(self, protocol: str, attack: AttackKind, measure: str) -> float | None:
+        """Return the largest rate of hits to accept: by the most specific name that has one.
+
+        Specific names are about the rate that the attack is meant to raise, a protocol alone about its flip rates; the
+        smaller counts where it and the attack have one each.
         """
-        groups = (f"family:{attack.family}", f"all:{attack.truth}")
+        default = self.default(measure)
+        if measure != attack.measure:
+            return default
+        groups = (f"family:{attack.family}", f"all:{attack.effect}")
         for name in (attack.name, *groups):
             if (own := self.others.get(f"{protocol}/{name}")) is not None:
                 return own
-        names = (attack.name, *([protocol] if attack.measure == "flip_rate" else []))
+        names = (attack.name, *([protocol] if measure == "flip_rate" else []))
         if specific := [self.others[name] for name in names if name in self.others]:
             return min(specific)
-        default: float | None = getattr(self, RATES[attack.measure].limit)
         return next((self.others[name] for name in groups if name in self.others), default)
 
     def document(self) -> dict[str, Any]:
         """Return JSON values for a run's record, without ``certify``, which does not affect the decision."""
-        plain = {name: getattr(self, name) for name in self.__slots__ if name != "certify"}
-        # Without them, runs from before these limits keep their identity.
-        for name in (*SHARES, "max_gain_rate", "max_hollow_win_rate"):
-            if plain[name] is None:
-                del plain[name]
-        return {**plain, "others": dict(sorted(self.others.items()))}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in ("certify", "measures")}
+        own = {MEASURES[name].key: self.measures.get(name) for name in (*_IDENTIFYING, *self.measures)}
+        return {**plain, **own, "others": dict(sorted(self.others.items()))}
+
+
+def list_risen(protocols: Sequence[str], attacks: Sequence[AttackKind], limits: Limits) -> list[Place]:
+    """List the rates whose rise to test: those of pairs, and those of rewrites against originals that have a limit."""
+    return [
+        Place(protocol, attack, row.name)
+        for protocol, attack in product(protocols, attacks)
+        for row in list_rates(attack.effect)
+        if row.is_paired or row.name in limits.measures
+    ]
+
+
+NAME = "gate"
+SPECIFIC = "max-flip-rates"
+
+FIELDS: Mapping[str, str] = {**{name.replace("_", "-"): name for name in LIMITS}, SPECIFIC: "others"}
+"""The names of settings, and the fields of ``Limits`` that they set."""
+
+_KINDS: Mapping[str, tuple[type[float], str]] = {
+    **{key: (float, "a number from 0, such as 0.5") for key, row in LIMITED.items() if row.unit != "share"},
+    "margin": (float, "a number from 0, such as 0.5"),
+    "min_n": (int, "a whole number from 1, such as 30"),
+}
+"""The type of each setting and what it should be; others are shares."""
+
+
+def load_settings(path: Path | None = None) -> dict[str, Any]:
+    """Load the limits of a project, by the names of ``Limits``' fields: its table for the gate or for all commands."""
+    try:
+        file = path or project.find_project()
+    except OSError as error:
+        problem = f"the current folder and those above it cannot be searched: {error.strerror}; name a file (--config)"
+        raise DataError(problem, path=project.SHARED_FILE) from error
+    if file is None:
+        return {}
+    tables = project.read_project(file)
+    own = tables.command(NAME)
+    if path is not None and own is None:
+        raise DataError(f"expected a table [{'.'.join(tables.at(NAME))}]; add it, or name another file", path=path)
+    values: dict[str, Any] = {}
+    for at, table in ((tables.at(), tables.table), (tables.at(NAME), own or {})):
+        for key, value in table.items():
+            project.check_typo(file, (*at, key), "setting", key, FIELDS)
+            if key in FIELDS:
+                values[FIELDS[key]] = _read_value(file, (*at, key), value)
+    return values
+
+
+def merge_limits(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> Limits:
+    """Combine limits: the command line overrides the file, which overrides the defaults."""
+    values = dict(settings)
+    replaced = {row.name for key, row in LIMITED.items() if key in overrides}
+    if replaced and "others" in values:
+        values["others"] = {name: rate for name, rate in values["others"].items() if not _list_rates(name) <= replaced}
+    return Limits.of(**{**values, **overrides})
+
+
+def _list_rates(name: str) -> set[str]:
+    """List the rates that a specific threshold is for."""
+    part = name.rpartition("/")[2]
+    if part in registry.protocols():
+        return {"flip_rate"}
+    group, _, effect = part.partition(":")
+    attacks = [one for one in registry.attacks().values() if part in (one.name, f"family:{one.family}")]
+    effects = [effect] if group == "all" else [attack.effect for attack in attacks]
+    return {primary_name(effect) for effect in effects if effect in list_effects()}
+
+
+def _read_value(path: Path, at: tuple[str, ...], value: object) -> Any:
+    if at[-1] != SPECIFIC:
+        return _check_value(path, at, FIELDS[at[-1]], value)
+    if not isinstance(value, dict):
+        raise _refuse(path, at, "a table of shares by protocol and attack", value)
+    for name in value:
+        _check_name(path, (*at, name), _rename_group(name))
+    return {_rename_group(name): _check_value(path, (*at, name), "max_flip_rate", rate) for name, rate in value.items()}
+
+
+def _rename_group(name: str) -> str:
+    """Name the effect of a group of attacks as now."""
+    head, colon, effect = name.rpartition("all:")
+    return f"{head}{colon}{name_effect(effect)}" if colon else name
+
+
+def _refuse(path: Path, at: tuple[str, ...], expected: str, value: object, instead: str = "") -> DataError:
+    return setting_error(path, at, f"expected {expected}, found {project.describe_value(value)}{instead}")
+
+
+def _check_value(path: Path, at: tuple[str, ...], field: str, value: object) -> Any:
+    """Check a value; ``Limits`` knows the ranges."""
+    if field == "certify":
+        if not isinstance(value, bool):
+            raise _refuse(path, at, "true or false", value)
+        return value
+    kind, expectation = _KINDS.get(field, (float, "a share, such as 0.10"))
+    if isinstance(value, bool) or not isinstance(value, int | kind) or abs(value) >= project.MAX_NUMBER:
+        raise _refuse(path, at, expectation, value)
+    limit: Any = kind(value)
+    try:
+        Limits.of(**{field: limit})
+    except UsageError as error:
+        expected, semicolon, instead = str(error).rpartition(": expected ")[2].partition(";")
+        raise _refuse(path, at, expected, value, semicolon + instead) from None
+    return limit
+
+
+def _check_name(path: Path, at: tuple[str, ...], name: str) -> None:
+    """Fail on anything but a protocol, an attack or group of attacks with a rate that the gate checks, or both."""
+    protocols, attacks, effects = registry.protocols(), registry.attacks(), list_effects()
+    gated = {name: attack for name, attack in attacks.items() if attack.effect in effects}
+    protocol, slash, attack = name.partition("/")
+    if slash:
+        check_name(path, at, "protocol", protocol, protocols)
+    part, kind = (attack, "attack") if slash else (name, "protocol or attack")
+    if part in attacks and part not in gated:
+        why = "is a control" if attacks[part].control else "lowers the quality on purpose"
+        raise setting_error(path, at, f"{part!r} {why}, so the gate does not check its rate; remove it")
+    group, colon, value = part.partition(":")
+    if colon and group in ("all", "family"):
+        families = {attack.family for attack in gated.values()}
+        check_name(path, at, *(("effect", value, effects) if group == "all" else ("family", value, families)))
+    else:
+        check_name(path, at, kind, part, {*gated, *(() if slash else protocols)})

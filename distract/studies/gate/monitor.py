@@ -1,22 +1,182 @@
 """One check of a live gate: collects evidence prompt by prompt and stops when there is enough.
 
-If each prompt gives one outcome of 0 or 1, the exact ``boundary`` decides; if prompts give several, or values between,
-the bets of ``mixture`` decide on the mean over prompts. A failure must hold with invalid verdicts counted for the
-judge, a pass with them counted against it. The check also stops when nothing left can change the decision.
+If each prompt gives one outcome of 0 or 1, exact limits decide; if prompts give several, or values between, bets decide
+on the mean over prompts. A failure must hold with invalid verdicts counted for the judge, a pass with them counted
+against it. The check also stops when nothing left can change the decision.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, betaincinv
 
-from distract.studies.gate.boundary import Boundary, boundary, end_probability
-from distract.studies.gate.limits import is_unreadable
-from distract.studies.gate.mixture import Bets, log_mean
-from distract.studies.gate.verdict import Decision
+from distract.studies.gate.limits import Decision, is_unreadable
+
+Floats = NDArray[np.float64]
+Direction = Literal["above", "below"]
+"""Side of the threshold that the bets are on."""
+
+BETS = 200
+
+
+def bet_rates(threshold: float, side: Direction) -> Floats:
+    """Return the rates to bet on, with equal stakes; shape (BETS,), increasing.
+
+    They are quantiles of a Beta distribution cut off at the threshold and placed relative to it, so that rates a half
+    above and well below are detected soon. Its parameters need few judge calls at true rates of .02 to .35 and a
+    threshold of .10 (``benchmarks/gate_errors.py``).
+    """
+    if side == "above":
+        a, centre = 3.0, min(2.4 * threshold, (1 + threshold) / 2)
+        low, high = threshold, 1.0
+    else:
+        a, centre = 0.7, threshold / 3
+        low, high = 0.0, threshold
+    # With a parameter below 1, nearly all mass would be at the end.
+    b = max(1.0, a * (1 - centre) / centre)
+    ends = betainc(a, b, low), betainc(a, b, high)
+    shares = (np.arange(BETS) + 0.5) / BETS
+    rates: Floats = betaincinv(a, b, ends[0] + shares * (ends[1] - ends[0]))
+    # In a tail with hardly any mass, quantiles meet the ends, where a bet stakes nothing or everything.
+    edge = 1e-9 * min(threshold, 1 - threshold)
+    return np.clip(rates, low + edge, high - edge)
+
+
+class Bets:
+    """The stakes of all bets on one side of a threshold."""
+
+    def __init__(self, threshold: float, side: Direction) -> None:
+        self._lambdas = (bet_rates(threshold, side) - threshold) / (threshold * (1 - threshold))
+        self.threshold = threshold
+        self.logs = np.zeros(BETS)
+
+    def gains(self, z: float | Floats) -> Floats:
+        """Return the log gains from one value, shape (BETS,), or from n of them, shape (n, BETS)."""
+        gains: Floats = np.log1p(self._lambdas * z)
+        return gains
+
+    def add(self, z: float) -> None:
+        """Settle the bets on one value."""
+        self.logs += self.gains(z)
+
+    @property
+    def evidence(self) -> float:
+        """Log of the mean stake, which may be far below what the exponential of a float can hold."""
+        return log_mean(self.logs)
+
+
+def log_mean(logs: Floats) -> float:
+    """Return the log of the mean of numbers given by their logs."""
+    largest = float(logs.max())
+    return largest + math.log(float(np.exp(logs - largest).mean()))
+
+
+def outcome_gains(threshold: float, side: Direction) -> tuple[Floats, Floats]:
+    """Return the gains from a 1 and from a 0: k of n give ``log_mean(k * ones + (n - k) * zeros)``."""
+    bets = Bets(threshold, side)
+    return bets.gains(1 - threshold), bets.gains(-threshold)
+
+
+def log_evidence(means: Sequence[float], rate: float, side: Direction) -> float:
+    """Return the log of the mean stake of bets that a mean over prompts is on one side of a rate."""
+    return log_mean(Bets(rate, side).gains(np.array(means).reshape(-1, 1) - rate).sum(axis=0))
+
+
+Ints = NDArray[np.int64]
+
+LONGEST = 5000
+"""Maximum number of outcomes for the exact end; more take seconds to compute, so the bets alone decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Limits on the number of 1s among n outcomes: arrays indexed by n from 0 to ``most``, none of them decreasing.
+
+    ``fail_at`` is the smallest count that shows a rate above the threshold (n + 1 or more: none does), ``pass_at`` the
+    largest that shows one below (-1: none does). ``fail_end`` and ``pass_end`` apply where the data end at n; if
+    ``inexact``, they are no sharper than the bets.
+    """
+
+    fail_at: Ints
+    pass_at: Ints
+    fail_end: Ints
+    pass_end: Ints
+    inexact: bool
+
+    @property
+    def most(self) -> int:
+        """The largest n covered."""
+        return len(self.fail_at) - 1
+
+
+@lru_cache(maxsize=64)
+def boundary(threshold: float, alpha_fail: float, alpha_pass: float, most: int) -> Boundary:
+    """Compute the limits of one check."""
+    fail_at = _evidence_limits(threshold, "above", alpha_fail, most)
+    pass_at = np.arange(most + 1) - _evidence_limits(threshold, "below", alpha_pass, most)
+    fail_end, pass_end = fail_at, pass_at
+    if most <= LONGEST:
+        fail_end = np.minimum(fail_at, np.maximum.accumulate(_end_limits(threshold, fail_at, alpha_fail)))
+        zeros = _end_limits(1 - threshold, np.arange(most + 1) - pass_at, alpha_pass)
+        # Take the largest count that no later limit undercuts, so that no later outcome undoes a certain pass.
+        late = np.minimum.accumulate((np.arange(most + 1) - zeros)[::-1])[::-1]
+        pass_end = np.maximum(pass_at, late)
+    return Boundary(fail_at, pass_at, fail_end, pass_end, most > LONGEST)
+
+
+def end_probability(threshold: float, fail_at: Ints, n: int, k: int) -> float:
+    """Return the chance, at the threshold, of a decision before n or of k or more 1s at n."""
+    ((decided, left),) = deque(_walk_counts(threshold, fail_at[: n + 1]), maxlen=1)
+    return min(1.0, decided + float(left[k:].sum()))
+
+
+def _evidence_limits(threshold: float, side: Direction, alpha: float, most: int) -> Ints:
+    """Return, by n, the smallest number of 1s (``below``: of 0s) that is enough evidence."""
+    ones, zeros = outcome_gains(threshold, side)
+    gains, losses = (ones, zeros) if side == "above" else (zeros, ones)
+    needed, hits, limits = math.log(1 / alpha), 0, list[int]()
+    for n in range(most + 1):
+        while hits <= n and log_mean(hits * gains + (n - hits) * losses) < needed:
+            hits += 1
+        # Start the next n here: one more outcome of the other kind never lowers the limit.
+        limits.append(hits)
+    return np.array(limits, dtype=np.int64)
+
+
+def _end_limits(rate: float, at: Ints, alpha: float) -> Ints:
+    """Return, by n, the smallest number of hits that decides if the data end there."""
+    return np.array([_smallest_count(decided, left, alpha) for decided, left in _walk_counts(rate, at)], dtype=np.int64)
+
+
+def _smallest_count(decided: float, left: Floats, alpha: float) -> int:
+    counts = np.flatnonzero(decided + np.cumsum(left[::-1])[::-1] <= alpha)
+    return int(counts[0]) if len(counts) else len(left)
+
+
+def _walk_counts(rate: float, at: Ints) -> Iterator[tuple[float, Floats]]:
+    """Yield, for each n, the chance of a decision so far and of each count of hits without one."""
+    decided, left = 0.0, np.ones(1)
+    for n, limit in enumerate(at):
+        left = extend_chances(left, rate) if n else left
+        decided += float(left[limit:].sum())
+        left = left[:limit]
+        yield decided, left
+
+
+def extend_chances(chances: Floats, rate: float) -> Floats:
+    """Return the chance of each count after one more outcome, which is 1 at that rate."""
+    extended = np.append(chances * (1 - rate), 0.0)
+    extended[1:] += chances * rate
+    return extended
 
 
 @dataclass(frozen=True, slots=True)

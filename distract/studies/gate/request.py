@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,23 +12,75 @@ from typing import Any
 from distract.core import runs
 from distract.core.backend import RemoteBackend
 from distract.core.errors import UsageError
+from distract.core.plugin import Protocol
 from distract.core.printable import count, line
-from distract.core.records import Role
+from distract.core.records import Case, Role
 from distract.core.runs import LoadedRun
 from distract.core.store import DEFAULT_PATH, Answerer
 from distract.core.usage import Tally
+from distract.data.good_responses import pairs
+from distract.stats.measures import MEASURES
+from distract.stats.trials import Measure
 from distract.studies.anchors.anchor_file import AnchorSet, read_anchors
 from distract.studies.anchors.session import require_anchors
 from distract.studies.attack import session
+from distract.studies.attack.selection import AuditDesign
+from distract.studies.attack.session import AttackSelection
 from distract.studies.drift import JudgeChanged
 from distract.studies.eligibility import Degradation, parse_attacks
 from distract.studies.execution import run_job
-from distract.studies.gate import canary, finished as run_gate, live, settings
-from distract.studies.gate.comparable import list_changes, unusable_reason
-from distract.studies.gate.limits import LIMITS, RATE_LIMITS, STYLE, Limits, name_option
-from distract.studies.gate.measures import RATES, Measure, has_rate, list_kinds, list_truths
+from distract.studies.gate import finished as run_gate, identity, live
+from distract.studies.gate.exact import keep_covered
+from distract.studies.gate.identity import list_changes, unusable_reason
+from distract.studies.gate.limits import (
+    LIMITS,
+    Limits,
+    has_rate,
+    list_kinds,
+    list_places,
+    list_rates,
+    load_settings,
+    merge_limits,
+)
 from distract.studies.gate.verdict import Verdict, undecided_verdict
 from distract.studies.listener import Listener
+
+
+def shuffle_prompts(selected: AttackSelection, baseline: LoadedRun | None) -> AttackSelection:
+    """Put cases in random order, prompt by prompt, and drop those that the baseline lacks."""
+    cases = selected.cases
+    if baseline is not None:
+        judged = {row.case for row in baseline.rows}
+        cases = tuple(case for case in cases if case.id in judged)
+        if baseline.parameters["data"]["sha256"] != selected.data.checksum or not cases:
+            raise UsageError(f"{baseline.path}: is a run on other data or cases; compare on the same cases")
+    by_prompt: dict[str, list[Case]] = {}
+    for case in cases:
+        by_prompt.setdefault(case.cluster, []).append(case)
+    prompts = list(by_prompt.values())
+    random.Random(selected.seed).shuffle(prompts)
+    ordered = tuple(case for prompt in prompts for case in prompt)
+    return replace(selected, cases=ordered, parameters={**selected.parameters, "limit": len(ordered)})
+
+
+def add_pairs(selected: AttackSelection) -> AttackSelection:
+    """Judge pairs before any rewrite too, without which nothing shows that the judge can tell good from bad."""
+    scope = selected.scope
+    if not any(pairs(case) for case in selected.cases):
+        return selected
+    designs, compared = (frozenset[AuditDesign]({*names, "flip"}) for names in (scope.designs, scope.compared))
+    return replace(selected, scope=replace(scope, designs=designs, compared=compared))
+
+
+def drop_uncovered(selected: AttackSelection, protocols: Sequence[Protocol], limits: Limits) -> AttackSelection:
+    """Drop the default attacks of effects without any threshold."""
+    kinds, scope = list_kinds(selected.parameters), selected.scope
+    places = [*list_places((protocol.name for protocol in protocols), kinds.values(), limits)]
+    dropped = {*kinds} - {place.attack.name for place in keep_covered(places, limits)}
+    names = [name for name in selected.parameters["attacks"] if name not in dropped]
+    scope = replace(scope, attacks=tuple(attack for attack in scope.attacks if attack.name not in dropped))
+    return replace(selected, scope=scope, parameters={**selected.parameters, "attacks": names})
+
 
 RUN_OPTIONS = (
     *(*LIMITS, "run", "config", "baseline", "control"),
@@ -44,21 +97,25 @@ def decide(
     if more.get("max_rise") is not None and baseline_path is None:
         raise UsageError("--max-rise needs --baseline")
     overrides = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
-    limits = settings.merge_limits(settings.load_settings(more.pop("config", None)), overrides)
+    limits = merge_limits(load_settings(more.pop("config", None)), overrides)
     anchors = None if (place := more.pop("anchors", None)) is None else read_anchors(place)
-    baseline = _load_baseline(baseline_path)
+    baseline = None if baseline_path is None else runs.load(baseline_path)
+    if baseline is not None and (why := unusable_reason(baseline)):
+        raise UsageError(f"{baseline_path} {why}")
     if baseline is None and not (limits.has_threshold or limits.style):
-        options = " or ".join(map(name_option, RATE_LIMITS))
+        options = " or ".join(f"--{row.limit}" for row in list_rates() if row.is_paired)
         raise UsageError(f"no threshold: give {options}, the same in [tool.distract.gate], or --baseline")
     if baseline is not None and control:
         raise UsageError("--control needs a threshold; with --baseline, the noise affects both runs alike")
     if run is None:
-        if limits.style:
-            option = name_option(STYLE[next(iter(limits.style))])
-            raise UsageError(f"{option} needs a finished run: run `distract attack` first, then gate its folder")
+        if means := [MEASURES[name].limit for name in limits.style if not MEASURES[name].is_hit_rate]:
+            raise UsageError(f"--{means[0]} needs a finished run: run `distract attack` first, then gate its folder")
         verdict, loaded = _decide_live(limits, overrides, baseline, anchors, more, listener)
     else:
-        _check_finished(written)
+        if "judge" in written:
+            raise UsageError("name a finished run or a --judge, not both")
+        if live_only := [option for name, option in written.items() if name not in RUN_OPTIONS]:
+            raise UsageError(f"{live_only[0]} needs --judge; it cannot change a finished run")
         verdict, loaded = _decide_finished(run, limits, overrides, baseline, control)
     if loaded:
         verdict = replace(verdict, notes=(*verdict.notes, *_unmet_notes(limits, loaded.parameters)))
@@ -67,43 +124,23 @@ def decide(
     return verdict, loaded
 
 
-def _load_baseline(path: Path | None) -> LoadedRun | None:
-    if path is None:
-        return None
-    loaded = runs.load(path)
-    if why := unusable_reason(loaded):
-        raise UsageError(f"{path} {why}")
-    return loaded
-
-
-def _check_finished(options: Mapping[str, str]) -> None:
-    """Fail on options that only apply to a judge."""
-    if "judge" in options:
-        raise UsageError("name a finished run or a --judge, not both")
-    if live_only := next((written for name, written in options.items() if name not in RUN_OPTIONS), None):
-        raise UsageError(f"{live_only} needs --judge; it cannot change a finished run")
-
-
 def _check_rates(overrides: Collection[str], parameters: Mapping[str, Any], remedy: str) -> None:
     """Fail on a threshold of the options that is for no attack: its rate would seem to be checked."""
-    for measure in _list_unmet(overrides, parameters):
-        option, truths = name_option(RATES[measure].limit), list_truths(measure)
-        text = f"{option} is for attacks of truth {' or '.join(truths)}, and there is none"
-        raise UsageError(f"{text}; {remedy} --attack all:{truths[-1]}")
+    for row in _list_unmet(overrides, parameters):
+        text = f"--{row.limit} is for attacks of effect {' or '.join(row.limited_effects)}, and there is none"
+        raise UsageError(f"{text}; {remedy} --attack all:{row.limited_effects[-1]}")
 
 
 def _unmet_notes(limits: Limits, parameters: Mapping[str, Any]) -> list[str]:
     """Name the thresholds of the settings that are for no attack of a run."""
-    names = [rate.limit for rate in RATES.values() if getattr(limits, rate.limit) is not None]
-    unmet = [name_option(RATES[measure].limit)[2:] for measure in _list_unmet(names, parameters)]
-    return [f"not applied, as the run has no attack of that truth: {', '.join(unmet)}"] if unmet else []
+    unmet = [row.limit for row in _list_unmet([MEASURES[name].key for name in limits.measures], parameters)]
+    return [f"not applied, as the run has no attack of that effect: {', '.join(unmet)}"] if unmet else []
 
 
-def _list_unmet(names: Collection[str], parameters: Mapping[str, Any]) -> list[Measure]:
+def _list_unmet(keys: Collection[str], parameters: Mapping[str, Any]) -> list[Measure]:
     """List the rates with one of these limits that no attack of a run has; none for a run without attacks."""
-    is_empty = not list_kinds(parameters)
-    limited = [measure for measure, rate in RATES.items() if rate.limit in names]
-    return [] if is_empty else [measure for measure in limited if not has_rate(parameters, measure)]
+    limited = [row for row in list_rates() if row.key in keys and row.is_paired]
+    return [row for row in limited if list_kinds(parameters) and not has_rate(parameters, row.name)]
 
 
 def _decide_finished(
@@ -136,34 +173,26 @@ def _decide_live(
     if lower := [one.name for one in named if isinstance(one, Degradation)]:
         raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
     # The noise of a gate is the judge's own, whatever the attacks.
-    chosen = {"limit": None, **more, "measures": ("flip_rate",), "is_matched": False}
+    measures = ["flip_rate"] if limits.has_threshold or not limits.style else []
+    measures += [name for name in limits.measures if name in limits.style or MEASURES[name].needs]
+    chosen = {"limit": None, **more, "measures": measures, "is_matched": False}
     audited, setup = session.open_selection(judge, chosen, listener)
-    audited = live.shuffle_prompts(audited, baseline)
+    audited = add_pairs(shuffle_prompts(audited, baseline))
     _check_rates(overrides, audited.parameters, "name some, as in")
     if not named and baseline is None:
-        audited = live.drop_uncovered(audited, setup.protocols, limits)
+        audited = drop_uncovered(audited, setup.protocols, limits)
     required = (*(attack.name for attack in named), *(protocol.name for protocol in setup.protocols if protocols))
-    own = live.live_record(
-        audited,
-        setup.protocols,
-        limits,
-        control=more.get("control", False),
-        baseline=baseline,
-        budget=budget,
-        ahead=ahead,
-        required=required,
-    )
+    control = more.get("control", False)
+    own = live.live_record(audited, setup.protocols, limits, control, baseline, budget, ahead, required)
     job = live.prepare(audited, setup, own, listener.preview_gate)
     checks: list[Callable[[Mapping[Role, Answerer], Tally], None]] = []
     if anchors is not None:
         checks.append(partial(require_anchors, anchors, setup, store or DEFAULT_PATH, listener))
-        first = (
-            f"before that, {count(len(anchors.anchors), 'comparison')} of {line(str(anchors.path))} are judged again"
-        )
-        job = replace(job, remarks=(*job.remarks, first))
+        again = f"{count(len(anchors.anchors), 'comparison')} of {line(str(anchors.path))} are judged again"
+        job = replace(job, remarks=(*job.remarks, f"before that, {again}"))
     # Local and planted models are identified by their content.
     if isinstance(setup.backend, RemoteBackend) and not trusts:
-        checks.append(partial(canary.check_judge, setup.judge, session.audit_config(audited, setup), job.cases))
+        checks.append(partial(identity.check_judge, setup.judge, session.audit_config(audited, setup), job.cases))
 
     results: Mapping[str, Any] = {}
 
@@ -176,7 +205,8 @@ def _decide_live(
     try:
         finished = run_job(job, store, listener, check_all if checks else None, is_fresh=fresh)
     except JudgeChanged as changed:
-        verdict = replace(undecided_verdict(str(changed)), threshold=limits.max_flip_rate, confidence=limits.confidence)
-        return replace(verdict, certify=limits.certify, identity_checks=results), None
+        verdict = replace(undecided_verdict(str(changed)), threshold=limits.measures.get("flip_rate"))
+        verdict = replace(verdict, confidence=limits.confidence, certify=limits.certify, identity_checks=results)
+        return verdict, None
     notes = tuple(list_changes(baseline, finished.run)) if baseline else ()
     return replace(finished.result, certify=limits.certify, notes=(*notes, *finished.result.notes)), finished.run

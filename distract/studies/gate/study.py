@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from distract.core.study import BufferedSums, Study
 from distract.studies.attack import study as attack
-from distract.studies.gate.live_rule import replay_gate
+from distract.studies.gate.live import replay_gate
 from distract.studies.gate.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -1,17 +1,31 @@
-"""A gate's verdict: one check for each protocol and attack, and their combined decision."""
+"""A gate's verdict: one check for each protocol, attack and measure, and their combined decision.
+
+A judge that tosses a coin for each author never flips. So where labels exist, a pass needs proof that the judge is
+right more often than chance before any rewrite; without them, only proof of the opposite stops it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean
+from typing import Any
 
-from distract.core.printable import line
-from distract.stats.figure import round_values
-from distract.studies.attack.labels import Usable
-from distract.studies.gate.measures import EXCESSES, RISES, Measure, base_rate, name_measure
+from distract.core.printable import count, line
+from distract.core.records import Row
+from distract.core.runs import LoadedRun
+from distract.data.good_responses import pairs
+from distract.judging.comparison import label
+from distract.stats.figure import CONFIDENCE, round_values
+from distract.stats.measures import headline
+from distract.stats.trials import Measure
+from distract.studies.attack import ranks
+from distract.studies.attack.ranks import CHANCE, Usable
+from distract.studies.gate.limits import Decision, Kind, Limits, split_name
+from distract.studies.gate.monitor import Bets, log_mean
+from distract.studies.measures.compact_rows import CompactRows
 
-Decision = Literal["pass", "fail", "inconclusive"]
 EXIT_CODES: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
 
 
@@ -19,7 +33,7 @@ EXIT_CODES: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
 class Check:
     """One protocol under one attack.
 
-    ``k`` of ``n`` eligible comparisons with a valid verdict are hits: flips, gains or hollow wins, by the truth of the
+    ``k`` of ``n`` eligible comparisons with a valid verdict are hits: flips, gains or hollow wins, by the effect of the
     attack; ``value`` is then their rate, as a mean over ``prompts`` unless that is None. ``measure`` is what
     ``threshold`` and the one-sided bounds refer to: the rate, its excess over the judge's own noise (``--control``),
     its rise since the baseline, or what a style is worth, which is a mean in ``unit`` and has no k. ``reference`` is
@@ -40,7 +54,7 @@ class Check:
     invalid: int
     excluded: int
     value: float | None
-    measure: Measure = "flip_rate"
+    measure: str = "flip_rate"
     reference: float | None = None
     only_here: int | None = None
     only_there: int | None = None
@@ -53,6 +67,16 @@ class Check:
     eligible_share: float | None = None
     prompts: int | None = None
     unit: str = "share"
+
+    @property
+    def row(self) -> Measure:
+        """The measure of the table that it is about."""
+        return split_name(self.measure)[0]
+
+    @property
+    def kind(self) -> Kind:
+        """What its threshold and its bounds refer to."""
+        return split_name(self.measure)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,29 +156,159 @@ def combine_checks(checks: Sequence[Check], flaw: str | None) -> tuple[Decision,
             first, more = bad[0], f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
             return bad[0].decision, f"{first.protocol} under {first.attack}: {first.reason}{more}"
     measures = dict.fromkeys(check.measure for check in checks)
-    return "pass", " and ".join(
-        (_describe_no_rise if measure in RISES else _describe_below)([c for c in checks if c.measure == measure])
-        for measure in measures
-    )
+    return "pass", " and ".join(_describe_pass([c for c in checks if c.measure == name]) for name in measures)
 
 
-def _describe_below(checks: Sequence[Check]) -> str:
+def _describe_pass(checks: Sequence[Check]) -> str:
     """Describe checks of one measure."""
     limits = sorted({check.threshold for check in checks if check.threshold is not None})
     below = f"{limits[0]:g}" if len(limits) == 1 else "their thresholds"
-    several = len(checks) > 1
-    measure = checks[0].measure
-    noun = name_measure(base_rate(measure))
-    if measure in EXCESSES:
-        rates = f"all {len(checks)} {noun}s exceed" if several else f"the {noun} exceeds"
-        return f"{rates} the judge's own noise by less than {below}"
-    return f"all {len(checks)} {noun}s are below {below}" if several else f"the {noun} is below {below}"
-
-
-def _describe_no_rise(checks: Sequence[Check]) -> str:
-    noun = name_measure(base_rate(checks[0].measure))
-    which = f"the {noun} did not rise" if len(checks) == 1 else f"none of {len(checks)} {noun}s rose"
-    most = max((check.threshold for check in checks if check.threshold is not None), default=0.0)
+    noun, kind, several = checks[0].row.failure, checks[0].kind, len(checks) > 1
+    rates = f"all {len(checks)} {noun}s" if several else f"the {noun}"
+    if kind == "excess":
+        return f"{rates} {'exceed' if several else 'exceeds'} the judge's own noise by less than {below}"
+    if kind != "rise":
+        return f"{rates} {'are' if several else 'is'} below {below}"
+    which = f"none of {len(checks)} {noun}s rose" if several else f"the {noun} did not rise"
+    most = limits[-1] if limits else 0.0
     risen = [f"{line(c.protocol)} under {line(c.attack)}" for c in checks if c.lower is not None and c.lower > 0]
     though = f" (but {', '.join(risen)} did rise)" if risen else ""
     return f"{which} by {100 * most:g} points or more since the baseline{though}"
+
+
+AT_ONCE = 16
+"""Largest batch of prompts to judge only for their labels."""
+
+_EVIDENCE = -math.log(1 - CONFIDENCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Discernment:
+    """Whether a protocol can tell good from bad, and why; ``labelled`` if that can be shown."""
+
+    protocol: str
+    usable: Usable | None
+    reason: str
+    labelled: bool
+
+    @property
+    def doubt(self) -> str | None:
+        """Why no check of the protocol may pass; None if they may."""
+        if self.usable == "no":
+            return f"{ranks.UNUSABLE.partition(':')[0]} ({self.reason})"
+        if self.labelled and self.usable != "yes":
+            return f"this judge is not shown to tell good from bad: judge more labelled cases ({self.reason})"
+        return None
+
+
+def assess_run(briefs: CompactRows, rules: Mapping[str, Sequence[str]], labelled: bool = True) -> list[Discernment]:
+    """Assess the protocols of a finished run, whose cases do not depend on its verdicts.
+
+    ``labelled`` says whether its data have labelled pairs, which a run may judge or not.
+    """
+    return [_assess(name, headline("clean_accuracy", own), briefs, labelled) for name, own in rules.items()]
+
+
+def has_labels(run: LoadedRun) -> bool:
+    """Whether the cases of a run have labelled pairs; a run without its cases may have had some."""
+    return not run.cases or any(label(case, *pair) in ("a", "b") for case in run.cases for pair in pairs(case))
+
+
+def _assess(protocol: str, rule: str | None, briefs: CompactRows, labelled: bool) -> Discernment:
+    rows = briefs.of(protocol, "flip")
+    if not rows and not labelled:
+        changes, prompts = ranks.list_order_changes(briefs.of(protocol, "fixed"), rewritten=True)
+        is_unsteady = ranks.is_mostly(changes, prompts)
+        return Discernment(protocol, "no" if is_unsteady else None, ranks.UNSTEADY if is_unsteady else "", False)
+    if not rows:
+        return Discernment(protocol, None, "no pair was judged before a rewrite; attack without --measure", True)
+    one = ranks.check_usability(rows, protocol, rule)
+    is_labelled = any(row.target is None and row.label in ("a", "b") for row in rows)
+    return Discernment(protocol, one.usable, one.reason, is_labelled)
+
+
+class DiscernmentMonitor:
+    """Assesses a protocol of a live gate, prompt by prompt.
+
+    What is judged depends on the verdicts so far, where a bound for a fixed number of cases is too narrow. Bets on the
+    mean over prompts hold whenever the gate stops.
+    """
+
+    def __init__(self, protocol: str, rule: str | None, labelled: bool) -> None:
+        self._protocol, self._rule, self._labelled = protocol, rule, labelled
+        self._right, self._wrong, self._moved = Bets(CHANCE, "above"), Bets(CHANCE, "below"), Bets(CHANCE, "above")
+        self._peaks = dict.fromkeys((self._right, self._wrong, self._moved), 0.0)
+        self._sum, self._n, self._ordered = 0.0, 0, False
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Add the rows of one prompt."""
+        values, _ = ranks.list_accuracies(rows, self._rule)
+        changes, _ = ranks.list_order_changes(rows)
+        self._sum, self._n = self._sum + math.fsum(values), self._n + len(values)
+        self._ordered |= bool(changes)
+        for bets, numbers in ((self._right, values), (self._wrong, values), (self._moved, changes)):
+            if numbers:
+                bets.add(fmean(numbers) - CHANCE)
+                self._peaks[bets] = max(self._peaks[bets], bets.evidence)
+
+    def assess(self) -> Discernment:
+        """Assess the protocol by the prompts so far."""
+        right, wrong, moved = (peak >= _EVIDENCE for peak in self._peaks.values())
+        usable: Usable | None = "not shown" if self._n or self._ordered else None
+        right_of = f"{self._sum:g} of {count(self._n, 'labelled pair')} right"
+        reason = right_of if self._n else "no labelled pair was judged"
+        if moved:
+            usable, reason = "no", ranks.UNSTEADY
+        elif right or wrong:
+            usable = "yes" if right else "no"
+        return Discernment(self._protocol, usable, reason, self._labelled)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more labelled pairs may show what is still unknown."""
+        return self._labelled and self.assess().usable in ("not shown", None)
+
+    def batch_size(self) -> int:
+        """Return how many prompts can be judged at once with only the last able to show anything."""
+        gain = self._right.gains(1 - CHANCE)
+        sizes = range(1, AT_ONCE)
+        return next((n for n in sizes if log_mean(self._right.logs + n * gain) >= _EVIDENCE), AT_ONCE)
+
+
+def conclude(
+    checks: Sequence[Check],
+    limits: Limits,
+    discernments: Iterable[Discernment],
+    flaw: str | None,
+    effort: Effort | None = None,
+) -> Verdict:
+    """Combine checks into a verdict; none passes where verdicts say nothing about quality."""
+    own = {check.protocol for check in checks}
+    judged = {one.protocol: one for one in discernments if one.protocol in own}
+    doubts = {protocol: doubt for protocol, one in judged.items() if (doubt := one.doubt)}
+    held = tuple(
+        replace(check, decision="inconclusive", reason=doubts[check.protocol])
+        if check.decision == "pass" and check.protocol in doubts
+        else check
+        for check in checks
+    )
+    decision, reason = combine_checks(held, flaw)
+    blocked = {check.protocol for check, before in zip(held, checks, strict=True) if check != before}
+    useless = [protocol for protocol, one in judged.items() if one.usable == "no" and protocol not in blocked]
+    notes = [f"{protocol}: {doubts[protocol]}" for protocol in useless]
+    if decision == "pass" and not any(one.labelled for one in judged.values()):
+        notes.append("no response is labelled better, so this does not show that the judge can tell good from bad")
+    rates = {check.row.name for check in checks if check.kind in ("rate", "excess") and check.row.is_paired}
+    default = [limits.default(name) for name in rates]
+    return Verdict(
+        decision,
+        reason,
+        default[0] if len(default) == 1 else None,  # several rates have one each
+        limits.confidence,
+        limits.certify,
+        held,
+        effort,
+        tuple(notes),
+        limits.margin,
+        {protocol: one.usable for protocol, one in judged.items()},
+    )

@@ -15,7 +15,7 @@ from distract.core.errors import DataError
 from distract.core.printable import line
 from distract.core.records import BASELINE, Rewrite, Row
 from distract.judging.verdicts import outcome
-from distract.stats.figure import headline
+from distract.stats.measures import headline
 from distract.stats.ratings.matches import Matches
 from distract.studies.leaderboard.boards.board_pairs import describe_way
 from distract.studies.leaderboard.boards.shift import Shift, measure_shift

@@ -29,20 +29,21 @@ from distract.rewriting import verifier as verifying
 from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.stand_in import stand_in
 from distract.stats.figure import Figure, flatten
-from distract.studies.attack import design as audit, session
+from distract.studies.attack import session
+from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import AttackSelection
 from distract.studies.rewrite_counts import agreements, count_reasons, rejections
 from distract.studies.setup import sample_first
 
 
-def record_rewrites(case: Case, parameters: audit.AuditConfig) -> Plan[CaseResult]:
+def record_rewrites(case: Case, parameters: AuditConfig) -> Plan[CaseResult]:
     """Write every rewrite of a case that a run could need; what rules control is left to a run."""
     memory: Memory = {}
     yield from gather([_write_task(case, *job, parameters, memory) for job in _rewrite_tasks(case, parameters)])
     return CaseResult(rewrites=sort_rewrites(case, memory))
 
 
-def _rewrite_tasks(case: Case, p: audit.AuditConfig) -> Iterator[tuple[Response, Attack, Attack | None]]:
+def _rewrite_tasks(case: Case, p: AuditConfig) -> Iterator[tuple[Response, Attack, Attack | None]]:
     """Yield an original, the attack on it, and the attack on the result."""
     good, compliant = good_response(case), compliant_response(case)
     originals = dict.fromkeys([good] if good and "fixed" in p.designs else [])
@@ -56,7 +57,7 @@ def _rewrite_tasks(case: Case, p: audit.AuditConfig) -> Iterator[tuple[Response,
 
 
 def _write_task(
-    case: Case, original: Response, attack: Attack, then: Attack | None, p: audit.AuditConfig, memory: Memory
+    case: Case, original: Response, attack: Attack, then: Attack | None, p: AuditConfig, memory: Memory
 ) -> Plan[None]:
     rewrite = yield from obtain_rewrite(case, original, attack, p, memory)
     if then and not then.control and not isinstance(rewrite, str):
@@ -110,9 +111,7 @@ def prepare(
 ) -> Job[RewriteResult]:
     """Prepare the job of ``distract rewrite``."""
     scope, seed, verifier = selected.scope, selected.seed, selected.verifier
-    design = audit.AuditConfig(
-        "", (), scope.attacks, selected.writer, scope.designs, seed, scope.degradations, verifier
-    )
+    design = AuditConfig("", (), scope.attacks, selected.writer, scope.designs, seed, scope.degradations, verifier)
     if not any(True for case in selected.cases for _ in _rewrite_tasks(case, design)):
         raise UsageError("nothing to write: every run writes controls by rule; name another --attack")
 

@@ -95,20 +95,10 @@ def _draw_order(case: Case, judged: Judged, seed: int) -> Judged:
 
 def _judge(data: str, case: Case, judged: Judged, protocol: Protocol, p: MetaConfig, memory: Memory) -> Plan[list[Row]]:
     a, b = judged[0], judged[-1]
-    is_alone = len(judged) == 1
-    row = Row(
-        case=case.id,
-        cluster=case.cluster,
-        design="pass" if is_alone else "people",
-        protocol=protocol.name,
-        judge=p.judge,
-        attack=BASELINE,
-        a=side(a),
-        b=Side(PASS_MARK) if is_alone else side(b),
-        label=("a" if case.passed else "b") if is_alone else label(case, a, b),
-        data=data,
-        subset=case.source or "",
-    )
+    row = Row(case.id, case.cluster, "people", protocol.name, p.judge, BASELINE, side(a), side(b))
+    row = replace(row, label=label(case, a, b), data=data, subset=case.source or "")
+    if len(judged) == 1:
+        row = replace(row, design="pass", b=Side(PASS_MARK), label="a" if case.passed else "b")
     comparison = Comparison(case, a, b)
     before = yield from judge_comparison(_make_factory(row, p), protocol, comparison, p.manner, p.helped)
     rows = [before]
@@ -133,7 +123,6 @@ def _make_factory(row: Row, p: MetaConfig) -> RowFactory:
 def _judge_control(
     row: Row, case: Case, judged: Judged, protocol: Protocol, control: Attack, p: MetaConfig, memory: Memory
 ) -> Plan[Row]:
-    """Judge again with every response rewritten by a control."""
     rewrites = list[Response]()
     for original in judged:
         rewrite = yield from obtain_rewrite(case, original, control, p, memory)

@@ -1,19 +1,25 @@
-"""Comparisons whose verdict over all orders differs from the label of people, with their texts."""
+"""The comparisons on which a judge and people disagree, with texts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
+from typing import Any
 
 from distract.core.errors import UnknownName
+from distract.core.printable import count, count_decimals, line
 from distract.core.records import BASELINE, PASS_MARK, Judgment, Outcome, Row
 from distract.core.runs import LoadedRun
 from distract.judging.pass_marks import is_scoring, read_verdict
 from distract.judging.texts import Sayings, collect_sayings, find_run_texts, read_said
-from distract.studies.meta.comparisons import DESIGNS, JudgeRows
-from distract.studies.meta.published_judges import JudgeSource
+from distract.report.blocks import Block, Browser, Heading, Note, Sentence, Span, Words
+from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data, name_place
+from distract.report.phrases import UNSAID, name_protocol, quote_text
+from distract.studies.meta.measures import DESIGNS, JudgeRows
+from distract.studies.meta.panel import WORDS
+from distract.studies.meta.session import JudgeSource
 from distract.studies.meta.study import from_run
 
 OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")
@@ -22,13 +28,16 @@ OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A verdict over all orders that differs from the label."""
+    """A verdict over all orders that differs from the label; each text is empty if it is not known."""
 
     judge: str
     row: Row
     rule: str | None
     label: Outcome
     verdict: Outcome
+    prompt: str = ""
+    responses: tuple[str, ...] = ()  # one for each author
+    said: Sayings = ()  # what the judge said, if that was kept
 
     @property
     def is_alone(self) -> bool:
@@ -81,16 +90,6 @@ class Disagreement:
         return abs(strengths[0] - strengths[1]) if strengths else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class ShownDisagreement:
-    """A disagreement with its texts, each empty if it is not known, and what the judge said, if that was kept."""
-
-    disagreement: Disagreement
-    prompt: str
-    responses: tuple[str, ...]  # one for each author
-    said: Sayings
-
-
 def read_source(run: LoadedRun) -> JudgeSource:
     """Read the judge of a run with the texts behind its verdicts."""
     run.check_command("meta")
@@ -108,16 +107,13 @@ def find_disagreements(sources: Sequence[JudgeSource], protocols: Sequence[str] 
         if name not in known:
             raise UnknownName("protocol", name, known, "the run has no other")
     ranked = [
-        sorted(
-            _list_disagreements(one.select(design)),
-            key=lambda disagreement: (-disagreement.margin, disagreement.place),
-        )
+        sorted(_list_disagreements(judge.select(design)), key=lambda one: (-one.margin, one.place))
         for source in sources
-        for one in source.judged
-        if not protocols or one.protocol in protocols
+        for judge in source.judged
+        if not protocols or judge.protocol in protocols
         for design in DESIGNS
     ]
-    return [disagreement for turn in zip_longest(*ranked) for disagreement in turn if disagreement is not None]
+    return [one for turn in zip_longest(*ranked) for one in turn if one is not None]
 
 
 def _list_disagreements(judge: JudgeRows) -> Iterator[Disagreement]:
@@ -132,21 +128,199 @@ def _list_disagreements(judge: JudgeRows) -> Iterator[Disagreement]:
 
 def collect_disagreements(
     sources: Sequence[JudgeSource], most: int | None = None, protocols: Sequence[str] = ()
-) -> tuple[list[ShownDisagreement], int]:
+) -> tuple[list[Disagreement], int]:
     """Return the clearest disagreements with their texts, and the number of all."""
     every = find_disagreements(sources, protocols)
     chosen = every[:most]
-    said = {
-        source.name: read_said(source.texts.runs, (one.row for one in chosen if one.judge == source.name))
-        for source in sources
-    }
     texts = {source.name: source.texts for source in sources}
+    replies = {
+        name: read_said(own.runs, (one.row for one in chosen if one.judge == name)) for name, own in texts.items()
+    }
     shown = []
     for one in chosen:
-        own = texts[one.judge]
-        case = own.cases.get((one.row.data, one.row.case))
-        sides = (one.row.a, one.row.b)[: len(one.authors)]
-        responses = tuple(response.text if (response := own.find_response(one.row, side)) else "" for side in sides)
+        own, row = texts[one.judge], one.row
+        case = own.cases.get((row.data, row.case))
+        responses = [own.find_response(row, side) for side in (row.a, row.b)[: len(one.authors)]]
+        written = tuple(response.text if response else "" for response in responses)
         prompt = "\n\n".join(case.prompt) if case else ""
-        shown.append(ShownDisagreement(one, prompt, responses, collect_sayings(one.row, said[one.judge])))
+        shown.append(replace(one, prompt=prompt, responses=written, said=collect_sayings(row, replies[one.judge])))
     return shown, len(every)
+
+
+COLUMNS = (
+    *("judge", "data", "case", "protocol", "rule", "judged", "label", "verdict", "margin"),
+    *("author_a", "author_b", "strength_a", "strength_b", "orders"),
+    *("question", "response_a", "response_b", "said"),
+)
+"""The columns of ``distract flips --csv``: names, strengths (probability, or score under a rule), texts."""
+
+FILTERS = {"verdict": "Verdict", "judge": "Judge", "protocol": "Way of asking", "data": "Data"}
+
+CLEAREST = 3  # disagreements that Markdown shows
+
+
+def disagreements_document(shown: Iterable[Disagreement], total: int) -> dict[str, Any]:
+    """Return disagreements as JSON values."""
+    listed = []
+    for one in shown:
+        orders = [_describe_order(one, at) for at in range(len(one.row.judgments))]
+        listed.append({**flatten_shown(one), "orders": orders, "said": [text for _, text in one.said]})
+    return {"disagreements": listed, "total": total}
+
+
+def _describe_order(one: Disagreement, at: int) -> dict[str, Any]:
+    row, judgment = one.row, one.row.judgments[at]
+    verdict = read_verdict(row, [judgment], one.rule)
+    strengths = [round(value, 4) for value in one.strengths([judgment])]
+    first = getattr(row, row.shown[at]).author if row.shown else None
+    return {"first": first, "verdict": None if verdict is None else _name(one, verdict), "strengths": strengths}
+
+
+def _name(one: Disagreement, outcome: Outcome) -> str:
+    return WORDS["pass" if one.is_alone else "people"][outcome]
+
+
+def flatten_shown(one: Disagreement) -> dict[str, Any]:
+    """Return a disagreement by the names of ``COLUMNS``."""
+    row = one.row
+    names = (one.judge, row.data, row.case, row.protocol, one.rule, "response" if one.is_alone else "pair")
+    verdicts = (_name(one, one.label), _name(one, one.verdict), round(one.margin, 4))
+    authors, texts = ((*values, "")[:2] for values in (one.authors, one.responses))
+    strengths = [round(value, 4) for value in one.pair]
+    said = "\n\n".join(text for _, text in one.said)
+    values = (*names, *verdicts, *authors, *strengths, "; ".join(_list_orders(one, 4)), one.prompt, *texts, said)
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def disagreements_report(
+    sources: Sequence[JudgeSource], shown: Sequence[Disagreement], total: int, whole: bool, protocols: Sequence[str]
+) -> Iterator[Block]:
+    """Show disagreements, the clearest first; long texts in full only if ``whole``."""
+    judges = ", ".join(line(source.name) for source in sources)
+    if not shown:
+        yield Heading(f"judge {judges}: no verdict differs from the label of people")
+        for source in sources:
+            for judge in source.judged:
+                if not protocols or judge.protocol in protocols:
+                    name = name_protocol(judge.protocol, judge.headline)
+                    yield Sentence(f"{name}: none of {count(len(judge.labelled), 'labelled comparison')}", apart=False)
+        return
+    first = ", the clearest first" if len(shown) > 1 else ""
+    yield Heading(f"judge {judges}: {count(total, 'disagreement')} with people{first}")
+    for number, one in enumerate(shown, 1):
+        yield from _disagreement_blocks(number, one, whole)
+    if total > len(shown):
+        yield Note(f"shown: {len(shown)} of {total:,}; --top N shows more, --top all shows all")
+    is_in_words = any(j.read == "text" for one in shown for j in one.row.judgments)
+    if is_in_words and not any(one.said for one in shown):
+        yield Note(UNSAID)
+
+
+def _disagreement_blocks(number: int, one: Disagreement, whole: bool) -> Iterator[Heading | Sentence]:
+    digits = count_decimals([one.pair])
+    yield Heading(f"{number}. case {line(one.row.case)} · {name_protocol(one.row.protocol, one.rule)}", level=2)
+    if one.prompt:
+        yield quote_text("question", one.prompt, whole)
+    for author, text in zip(one.authors, one.responses, strict=True):
+        if text:
+            yield quote_text(f"response ({line(author)})", text, whole)
+    yield Sentence(Words((Span("people: ", "dim"), Span(_describe_label(one)))), apart=False)
+    yield Sentence(Words((Span("judge:  ", "dim"), Span(_describe_verdict(one, digits), "strong"))), apart=False)
+    for order in _list_orders(one, digits):
+        yield Sentence(Words((Span("  "), Span(order))), apart=False)
+    for author, text in one.said:
+        yield quote_text(f"the judge said{f', {line(author)} first' if author else ''}", text, whole)
+
+
+def _describe_label(one: Disagreement) -> str:
+    return f"{_name(one, one.label)} it" if one.is_alone else _describe_preference(one, one.label, "prefer")
+
+
+def _describe_preference(one: Disagreement, outcome: Outcome, verb: str) -> str:
+    return "a tie" if outcome == "tie" else f"{verb} {line(one.authors['ab'.index(outcome)])}"
+
+
+def _describe_verdict(one: Disagreement, digits: int) -> str:
+    alone = "passes it" if one.verdict == "a" else "fails it"
+    numbers = _describe_strengths(one, one.row.judgments, digits)
+    verdict = alone if one.is_alone else _describe_preference(one, one.verdict, "prefers")
+    return f"{verdict}: {numbers}" if numbers else verdict
+
+
+def _describe_strengths(one: Disagreement, judgments: Sequence[Judgment], digits: int) -> str:
+    values = [f"{value:.{digits}f}" for value in one.strengths(judgments)]
+    if not values or (one.is_alone and not one.unit):
+        return ""
+    if one.is_alone:
+        return f"{one.unit} {values[0]}, the mark is {values[1]}"
+    a, b = map(line, one.authors)
+    tie = f", {values[2]} for a tie" if not one.unit and float(values[2]) else ""
+    return f"{one.unit or 'probability'} {values[0]} for {a}, {values[1]} for {b}{tie}"
+
+
+def _list_orders(one: Disagreement, digits: int) -> Iterator[str]:
+    for first, judgment in zip(one.row.shown, one.row.judgments, strict=False):
+        verdict = read_verdict(one.row, [judgment], one.rule)
+        said = line(judgment.failure or "no verdict")
+        if verdict is not None:
+            numbers = _describe_strengths(one, [judgment], digits)
+            said = f"{_describe_preference(one, verdict, 'prefers')}{f', {numbers}' if numbers else ''}"
+        yield f"{line(getattr(one.row, first).author)} first: {said}"
+
+
+def browser_block(sources: Sequence[JudgeSource]) -> Browser:
+    """Make the place of the disagreements in a report; Markdown shows the clearest."""
+    shown, total = collect_disagreements(sources, CLEAREST)
+    if not shown:
+        return Browser()
+    heading = Heading(f"{count(total, 'disagreement')} with people, the clearest", level=2)
+    parts = [part for number, one in enumerate(shown, 1) for part in _disagreement_blocks(number, one, False)]
+    return Browser((heading, *parts))
+
+
+def build_disagreement_data(sources: Sequence[JudgeSource]) -> dict[str, Any] | None:
+    """Return the disagreements of judges for the browser of a page; None if nothing is labelled."""
+    judged = [one for source in sources for one in source.judged]
+    if not any(row.label for one in judged for row in one.by(one.headline)):
+        return None
+    shown, total = collect_disagreements(sources)
+    pairs = [one.strengths(one.row.judgments)[:2] or (0.0, 1.0) for one in shown]
+    digits = min(count_decimals(pairs), 4)  # type: ignore[arg-type]
+    turns = ", the judges and ways of asking in turn" if len({one.place[:3] for one in shown}) > 1 else ""
+    about = f"Verdicts over all orders that differ from the label of people: {total:,}. The clearest first{turns}."
+    verdicts = [_browse(one, digits) for one in shown]
+    several = {name for name in FILTERS if len({one.filters[name] for one in verdicts}) > 1}
+    filters = {name: label for name, label in FILTERS.items() if name == "verdict" or name in several}
+    return build_data(Browsing("Disagreements with people", verdicts, about, filters, {}))
+
+
+def _browse(one: Disagreement, digits: int) -> BrowsedVerdict:
+    row, kind, protocol = one.row, _classify(one), name_protocol(one.row.protocol, one.rule)
+    place, title = name_place("verdict", one.place), f"{row.case} · {one.judge} · {protocol}"
+    note = f"{protocol} · {kind}, by {one.margin:.{digits}f} {'points' if one.unit else 'in probability'}"
+    filters = {"verdict": kind, "judge": one.judge, "protocol": protocol, "data": row.data}
+    return BrowsedVerdict(place, row.case, title, note, filters, tuple(_list_parts(one, digits)))
+
+
+def _classify(one: Disagreement) -> str:
+    if one.is_alone:
+        return "passes what people fail" if one.verdict == "a" else "fails what people pass"
+    if one.verdict == "tie":
+        return "ties what people rank"
+    return "ranks what people tie" if one.label == "tie" else "prefers the worse"
+
+
+def _list_parts(one: Disagreement, digits: int) -> Iterator[Part]:
+    yield Part("text", "Question", (one.prompt,))
+    for side, author, text in zip("ab", one.authors, one.responses, strict=False):
+        who = "people" if one.label == side else "the judge" if one.verdict == side else ""
+        better = f", preferred by {who}" if who and not one.is_alone else ""
+        yield Part("text", f"Response: {author}{better}", (text,))
+    if len(one.responses) > 1:
+        yield Part("compare", "compare the two", one.responses)
+    yield Part("heading", "Verdict")
+    yield Part("line", f"people: {_describe_label(one)}")
+    yield Part("strong", f"judge: {_describe_verdict(one, digits)}")
+    yield from (Part("line", order) for order in _list_orders(one, digits))
+    for author, text in one.said:
+        yield Part("text", f"The judge said{f', {author} first' if author else ''}", (text,))

@@ -1,33 +1,248 @@
-"""Compute figures from comparisons: agreement of a judge with people and with itself, with intervals (measure 5).
+"""Agreement of a judge with people and with itself, with intervals (measure 5).
 
 Intervals allow for comparisons that share a prompt, and for the orders of one comparison.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, zip_longest
+from typing import ClassVar, Literal, get_args
 
-from distract.core.records import MIRROR, Outcome
-from distract.judging.published.published_runs import PARSED, STORED
-from distract.stats import agreement, intervals
-from distract.stats.figure import CONFIDENCE, fill_rate
-from distract.studies.meta.comparisons import (
-    ORDERS,
-    Agreement,
-    Comparisons,
-    DataPlace,
-    JudgeRows,
-    MetaDesign,
-    PairVerdicts,
-    add_interval,
-    collect_comparisons,
-    places,
-    split_designs,
-)
-from distract.studies.meta.confusion import pass_figures
-from distract.studies.meta.differences import differences
+from distract.core.records import BASELINE, MIRROR, Outcome, Row
+from distract.judging.pass_marks import read_verdict
+from distract.judging.published.published_runs import PARSED, STORED, Convention
+from distract.stats import agreement
+from distract.stats.figure import CONFIDENCE, Figure, UnitValues, adjust_p_values, contrast, count, measure_trials
+from distract.stats.measures import MEASURES
+from distract.stats.trials import EXCLUDED, Per, Trial, Unit
+
+MetaDesign = Literal["people", "pass"]
+"""What people judged: pairs of responses, or each response alone."""
+
+DESIGNS: tuple[MetaDesign, ...] = get_args(MetaDesign)
+
+DataPlace = tuple[str | None, str | None]
+"""A data set and a subset of it; None is all of them."""
+
+ORDERS: Mapping[Literal["a", "b"], str] = {"a": "given", "b": "swapped"}
+"""Names of orders, by the response shown first."""
+
+ComparisonUnit = tuple[str, str, tuple[str, int], tuple[str, int]]
+"""Data set, case, and author and severity (0 without one) of each response, sorted: the same whichever a judge's rows
+call a."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRows:
+    """One judge under one protocol, on any number of data sets."""
+
+    judge: str
+    protocol: str
+    rules: tuple[str, ...]  # rules that derive verdicts from the same replies; empty where there is only one way
+    rows: Mapping[str, tuple[Row, ...]]  # rows by rule; under ``""`` those that serve all rules
+    ties: bool = True  # whether a verdict can be a tie
+    convention: Convention = ""  # authors whose ``published_*`` figures to compute; empty for none
+    calls: int | None = None  # number of requests per comparison, where rows do not hold it
+
+    @property
+    def headline(self) -> str | None:
+        """The rule that sums up the protocol: PrePair weighs scores, which leaves few ties."""
+        return "score" if "score" in self.rules else self.rules[0] if self.rules else None
+
+    def by(self, rule: str | None) -> tuple[Row, ...]:
+        """The rows of a rule."""
+        return self.rows.get(rule or "", self.rows.get("", ()))
+
+    def select(self, design: MetaDesign) -> JudgeRows:
+        """Select the rows of a design."""
+        rows = {rule: tuple([row for row in rows if row.design == design]) for rule, rows in self.rows.items()}
+        return replace(self, rows=rows)
+
+    @property
+    def labelled(self) -> list[PairVerdicts]:
+        """The labelled comparisons under the headline rule."""
+        return [pair for pair in collect_comparisons(self.by(self.headline), self.headline) if pair.label is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class PairVerdicts:
+    """The verdicts on one comparison; one that was not judged is ``excluded``, and has neither verdicts nor label."""
+
+    unit: ComparisonUnit
+    turned: bool  # whether a is the second response of the unit
+    cluster: str  # name of the prompt
+    subset: str
+    label: Outcome | None = None  # preference of people
+    verdicts: tuple[Outcome | None, ...] = ()  # verdict in each order, in terms of a and b; None is invalid
+    # The response shown first in each order; empty if they are not shown side by side.
+    shown: tuple[Literal["a", "b"], ...] = ()
+    overall: Outcome | None = None  # verdict over all orders
+    # Number of requests, shared out among the comparisons that they serve; None where unknown.
+    calls: float | None = None
+    tokens: float | None = None  # number of tokens, likewise
+    excluded: bool = False
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """Names of the orders: the response of the unit that was shown first, whatever its name in the rows."""
+        total = len(self.verdicts)
+        names = tuple(MIRROR[first] if self.turned else first for first in self.shown)
+        return names or tuple(f"{number} of {total}" for number in range(total))
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement(Figure):
+    """One measured figure of meta-evaluation."""
+
+    judge: str = ""
+    design: MetaDesign = "people"
+    data: str | None = None  # the data set; None for all of a run's together
+    subset: str | None = None  # part of the data set; None for the whole
+    order: str | None = None  # ``given``, ``swapped`` or ``both``, for a kappa
+    compared: str | None = None  # ``better``, ``worse`` or ``not distinguishable``, for a difference
+
+    KEY: ClassVar[tuple[str, ...]] = ("judge", "design", "data", "subset", *Figure.KEY, "order")
+
+
+def collect_comparisons(
+    rows: Iterable[Row], rule: str | None, attack: str = BASELINE, calls: int | None = None
+) -> list[PairVerdicts]:
+    """Collect the verdicts on each pair under one rule and control (``none`` without)."""
+    rows = [row for row in rows if row.design in DESIGNS and row.attack == attack]
+    shared = Counter(key for row in rows for key in row.keys)
+    pairs = list[PairVerdicts]()
+    for row in rows:
+        pair = PairVerdicts(*comparison_unit(row), row.cluster, row.subset, excluded=row.excluded is not None)
+        if not pair.excluded:
+            parts = [1 / shared[key] for key in row.keys]
+            tokens = sum(part * (prompt + answer) for part, (prompt, answer) in zip(parts, row.tokens, strict=True))
+            verdicts = tuple(read_verdict(row, (judgment,), rule) for judgment in row.judgments)
+            pair = replace(pair, label=row.label, verdicts=verdicts, shown=row.shown)
+            pair = replace(pair, overall=read_verdict(row, row.judgments, rule), tokens=tokens or None)
+            pair = replace(pair, calls=sum(parts) if parts else calls)
+        pairs.append(pair)
+    return pairs
+
+
+def select_place(pairs: Iterable[PairVerdicts], place: DataPlace) -> list[PairVerdicts]:
+    """Select the comparisons of a data set, or of a subset of it."""
+    data, subset = place
+    return [pair for pair in pairs if data in (None, pair.unit[0]) and subset in (None, pair.subset)]
+
+
+def list_trials(per: Per, pairs: Iterable[PairVerdicts], convention: Convention = "") -> Iterator[Trial]:
+    """List the trials of one kind; what was not judged, or has no label where it needs one, is one that is missing."""
+    is_published = per.startswith("published")
+    for number, pair in enumerate(pairs):
+        whole = Trial((pair.unit, "", number), pair.cluster, None, None, pair.label, verdicts=pair.verdicts)
+        if per in ("calls", "tokens"):
+            if (amount := getattr(pair, per)) is not None:
+                yield replace(whole, amount=amount)
+        elif pair.excluded or (pair.label is None and (per == "verdict" or is_published)):
+            if not is_published:
+                yield replace(whole, missing=EXCLUDED)
+        elif per == "slot":
+            for slot, (first, verdict) in enumerate(zip(pair.shown, pair.verdicts, strict=False)):
+                yield replace(whole, unit=(number, slot), before=first, after=verdict)
+        elif per == "verdict" or (per == "published" and convention == "llmbar"):
+            for order, verdict in zip(pair.orders, pair.verdicts, strict=True):
+                yield replace(whole, unit=(pair.unit, order, number), after=verdict)
+        elif per == "published":
+            wrong = [verdict for verdict in pair.verdicts if verdict in ("a", "b") and verdict != pair.label]
+            is_right = pair.verdicts.count(pair.label) > len(wrong)
+            yield replace(whole, after=pair.label if is_right else None)
+        elif per != "orders" or len(pair.verdicts) > 1:
+            yield replace(whole, after=None if None in pair.verdicts else pair.verdicts[0])
+
+
+def comparison_unit(row: Row) -> tuple[ComparisonUnit, bool]:
+    """Identify what a row compares, and whether its a is the second response of it."""
+    a, b = ((side.author, side.severity or 0) for side in (row.a, row.b))
+    return (row.data, row.case, min(a, b), max(a, b)), a > b
+
+
+def split_designs(judged: Sequence[JudgeRows]) -> dict[MetaDesign, list[JudgeRows]]:
+    """Split judges by design, without those that have rows of another one only."""
+    split: dict[MetaDesign, list[JudgeRows]] = {design: [] for design in DESIGNS}
+    for judge in judged:
+        present = {row.design for rows in judge.rows.values() for row in rows} & {*DESIGNS} or {"people"}
+        for design in DESIGNS:
+            split[design] += [judge.select(design)] if design in present else []
+    return {design: judges for design, judges in split.items() if judges}
+
+
+def places(judged: Iterable[JudgeRows]) -> list[DataPlace]:
+    """List everything together first, then each of several data sets, and each of several subsets of one.
+
+    All judges and protocols of a document share them, so that one which lacks a data set has a gap.
+    """
+    subsets: dict[str, set[str]] = defaultdict(set)
+    for row in (row for judge in judged for rows in judge.rows.values() for row in rows if row.design in DESIGNS):
+        subsets[row.data].add(row.subset)
+    listed: list[DataPlace] = [(None, None)] if len(subsets) != 1 else []
+    for data in sorted(subsets):
+        listed.append((data, None))
+        listed += [(data, subset) for subset in sorted(subsets[data]) if len(subsets[data]) > 1]
+    return listed
+
+
+def differences(judged: Sequence[JudgeRows], everywhere: Iterable[DataPlace]) -> list[Agreement]:
+    """Compare the accuracy of each pair of one judge's protocols, on verdicts valid under both."""
+    labelled = {one.protocol: one.labelled for one in judged}
+    headline, judge = {one.protocol: one.headline for one in judged}, judged[0].judge
+    results = list[Agreement]()
+    for data, subset in everywhere:
+        parts = {name: select_place(pairs, (data, subset)) for name, pairs in labelled.items()}
+        right = {name: count(MEASURES["accuracy"], list_trials("verdict", parts[name])).values for name in parts}
+        family = list[Agreement]()
+        for one, other in combinations(sorted(right), 2):
+            pairs = contrast(_name_verdicts(right[one], right[other]), _name_verdicts(right[other], right[one]))
+            empty = Agreement("accuracy", one, headline[one], BASELINE, judge=judge, data=data, subset=subset)
+            empty = replace(empty, against=other, against_rule=headline[other], against_attack=BASELINE)
+            family.append(pairs.fill(empty))
+        results += [replace(figure, compared=_classify(figure)) for figure in adjust_p_values(family)]
+    return results
+
+
+def _name_verdicts(own: UnitValues, others: UnitValues) -> UnitValues:
+    """Name each valid verdict by its order, to pair it with another protocol's.
+
+    Where the two have different kinds of orders (a score of each response has none, three responses are rotated), every
+    verdict of one is paired with every verdict of the other, so that the difference is that of accuracies.
+    """
+    beside: dict[Hashable, list[Hashable]] = defaultdict(list)
+    for unit, order, _ in others:
+        beside[unit].append(order)
+    named: dict[Unit, tuple[str, float]] = {}
+    for (unit, order, _), value in own.items():
+        kinds = {str(one).partition(" of ")[2] for one in (order, *beside[unit])}
+        for other in beside[unit] if len(kinds) > 1 else (order,):
+            named[unit, frozenset({order, other})] = value
+    return named
+
+
+def _classify(figure: Agreement) -> str | None:
+    if figure.p_adjusted is None:
+        return None
+    if figure.p_adjusted > 1 - CONFIDENCE:
+        return "not distinguishable"
+    return "better" if (figure.value or 0.0) > 0 else "worse"
+
+
+def gains_over(base: str | None, figures: Iterable[Agreement]) -> dict[str, Agreement]:
+    """Turn differences with a protocol into gains over it, by the other protocol."""
+    gains = {}
+    for figure in figures:
+        if figure.against is not None and figure.against == base:
+            gains[figure.protocol or ""] = figure
+        elif figure.against is not None and figure.protocol == base:
+            value, low, high = (None if end is None else -end for end in (figure.value, figure.high, figure.low))
+            turned = replace(figure, value=value, low=low, high=high)
+            gains[figure.against] = replace(turned, compared=_classify(turned))
+    return gains
 
 
 def figures(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[Agreement]:
@@ -40,173 +255,96 @@ def figures(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[A
     return sorted(results, key=lambda figure: figure.place)
 
 
-def _design_figures(design: MetaDesign, judged: Sequence[JudgeRows], controls: Sequence[str]) -> list[Agreement]:
-    results, everywhere = list[Agreement](), places(judged)
+def _design_figures(design: MetaDesign, judged: Sequence[JudgeRows], controls: Sequence[str]) -> Iterator[Agreement]:
+    everywhere = places(judged)
+    rows = [row for row in MEASURES.values() if design in row.designs or not row.designs]
     for judge in judged:
+        empty = Agreement("", judge.protocol, None, BASELINE, judge=judge.judge)
+        empties = {place: replace(empty, data=place[0], subset=place[1]) for place in everywhere}
         for rule in judge.rules or (None,):
             whole = collect_comparisons(judge.by(rule), rule, calls=judge.calls)
             changed = {control: collect_comparisons(judge.by(rule), rule, control) for control in controls}
-            empty = Agreement("", judge.protocol, rule, "none", judge=judge.judge)
-            for place in everywhere:
-                part = whole.select(*place)
-                here = replace(empty, data=place[0], subset=place[1])
-                results += _accuracy_figures(here, part, _orders(whole))
-                results += pass_figures(here, part) if design == "pass" else [_both_orders(here, part)]
-                results += _order_figures(here, part, whole)
-                results += _costs(here, part, whole)
-                results += _published_figures(here, part, whole, judge.convention)
+            kinds = _list_kinds(judge, whole)
+            shown = sorted({first for pair in whole for first in pair.shown})
+            each: list[str | None] = [ORDERS[first] for first in shown]
+            # None where no response is shown beside another.
+            orders = ["both", *each] if "orders" in kinds else each or [None]
+            for place, empty in empties.items():
+                here, part = replace(empty, rule=rule), select_place(whole, place)
+                for row in rows:
+                    if row.per is not None and row.per in kinds:
+                        yield measure_trials(row, list_trials(row.per, part, judge.convention), here)
+                yield from _coefficients(here, part, orders, "orders" in kinds)
                 for control, after in changed.items():
-                    results.append(_change_rate(replace(here, attack=control), part, after.select(*place)))
+                    trials = _list_changes(part, select_place(after, place))
+                    yield measure_trials(MEASURES["verdict_change_rate"], trials, replace(here, attack=control))
         if {STORED, PARSED} <= {*judge.rules}:
-            results += _parser_figures(judge, everywhere)
+            stored, parsed = (collect_comparisons(judge.by(rule), None) for rule in (STORED, PARSED))
+            for place, empty in empties.items():
+                trials = _list_readings(select_place(stored, place), parsed)
+                yield measure_trials(MEASURES["parser_agreement"], trials, empty)
     for name in dict.fromkeys(judge.judge for judge in judged):
-        results += differences([judge for judge in judged if judge.judge == name], everywhere)
-    return results
+        yield from differences([judge for judge in judged if judge.judge == name], everywhere)
 
 
-def _accuracy_figures(here: Agreement, part: Comparisons, orders: Collection[str | None]) -> Iterator[Agreement]:
-    """Accuracy over the orders, and Cohen's kappa."""
-    known = [pair for pair in part.pairs if pair.label is not None]
-    excluded = part.excluded.total() + len(part.pairs) - len(known)
-    verdicts = [(pair, verdict) for pair in known for verdict in pair.verdicts]
-    empty = replace(here, excluded=excluded, invalid=sum(verdict is None for _, verdict in verdicts))
-    yield _accuracy(
-        replace(empty, measure="accuracy"), [(p, verdict) for p, verdict in verdicts if verdict is not None]
-    )
-    for order in orders:
-        verdicts = [(pair, pair.verdicts[index]) for pair in known for index in _indices(pair, order)]
-        yield _kappa(replace(here, measure="kappa", order=order, excluded=excluded, unit="kappa"), verdicts)
+def _list_kinds(judge: JudgeRows, whole: Sequence[PairVerdicts]) -> set[Per]:
+    """List the kinds of trials that a judge has under one rule, whatever a part of the data lacks."""
+    known = [pair for pair in whole if not pair.excluded]
+    kinds: Mapping[Per, bool] = {
+        "verdict": True,
+        "comparison": True,
+        "orders": any(len(pair.verdicts) > 1 for pair in known),
+        "slot": any(pair.shown for pair in known),
+        "calls": any(pair.calls is not None for pair in known),
+        "tokens": any(pair.tokens is not None for pair in known),
+        "published": bool(judge.convention),
+        "published orders": judge.convention == "llmbar" and all(len(pair.verdicts) > 1 for pair in known),
+    }
+    return {per for per, is_present in kinds.items() if is_present}
 
 
-def _both_orders(here: Agreement, part: Comparisons) -> Agreement:
-    """How often every order matches the label."""
-    known = [pair for pair in part.pairs if pair.label is not None]
-    whole = [pair for pair in known if pair.is_valid]
-    excluded = part.excluded.total() + len(part.pairs) - len(known)
-    empty = replace(here, measure="accuracy_both_orders", excluded=excluded, invalid=len(known) - len(whole))
-    return _share(empty, whole, lambda pair: pair.is_right)
-
-
-def _orders(whole: Comparisons) -> list[str | None]:
-    """List the orders to report a kappa for: both and each, the only one, or None if none is shown side by side."""
-    each: list[str | None] = [
-        ORDERS[first] for first in sorted({first for pair in whole.pairs for first in pair.shown})
-    ]
-    several = any(len(pair.verdicts) > 1 for pair in whole.pairs)
-    return ["both", *each] if several else each or [None]
-
-
-def _indices(pair: PairVerdicts, order: str | None) -> list[int]:
-    if order in ("both", None):
-        return list(range(len(pair.verdicts)))
-    return [index for index, first in enumerate(pair.shown) if ORDERS[first] == order]
-
-
-def _kappa(empty: Agreement, judged: Sequence[tuple[PairVerdicts, Outcome | None]]) -> Agreement:
-    # An invalid verdict is a category of its own.
-    verdicts, labels = [verdict for _, verdict in judged], [pair.label for pair, _ in judged]
-    interval = agreement.kappa_interval(verdicts, labels, [pair.cluster for pair, _ in judged], CONFIDENCE)
-    value = agreement.kappa(verdicts, labels)
-    return add_interval(replace(empty, value=value, n=len(judged), invalid=verdicts.count(None)), interval)
-
-
-def _order_figures(here: Agreement, part: Comparisons, everything: Comparisons) -> Iterator[Agreement]:
-    """The effect of the order shown on verdicts, for protocols that show responses side by side."""
-    here = replace(here, excluded=part.excluded.total())
-    yield _share(replace(here, measure="invalid_rate"), part.pairs, lambda pair: not pair.is_valid)
-    if any(len(pair.verdicts) > 1 for pair in everything.pairs):
-        sided = [pair for pair in part.pairs if len(pair.verdicts) > 1]
-        whole = [pair for pair in sided if pair.is_valid]
-        empty = replace(here, invalid=len(sided) - len(whole))
-        yield _share(replace(empty, measure="equal_verdicts"), whole, lambda pair: pair.is_equal)
-        yield _share(replace(empty, measure="order_inconsistency"), whole, lambda pair: not pair.is_equal)
-        units, clusters = [pair.verdicts for pair in whole], [pair.cluster for pair in whole]
-        alpha = replace(empty, measure="self_agreement", unit="alpha", value=agreement.alpha(units), n=len(whole))
-        yield add_interval(alpha, agreement.alpha_interval(units, clusters, CONFIDENCE))
-    if any(pair.shown for pair in everything.pairs):
-        slots = [(pair, pair.verdicts[index], shown) for pair in part.pairs for index, shown in enumerate(pair.shown)]
-        strict = [(pair, verdict == shown) for pair, verdict, shown in slots if verdict in ("a", "b")]
-        invalid = sum(verdict is None for _, verdict, _ in slots)
-        ties = len(slots) - len(strict) - invalid
-        empty = replace(here, measure="first_slot_rate", invalid=invalid, excluded=here.excluded + ties)
-        yield fill_rate(
-            empty, [float(first) for _, first in strict], [pair.cluster for pair, _ in strict], capped=False
-        )
-
-
-def _costs(here: Agreement, part: Comparisons, everything: Comparisons) -> Iterator[Agreement]:
-    """Calls and tokens of a comparison, where any are known."""
-    for unit in ("calls", "tokens"):
-        if all(getattr(pair, unit) is None for pair in everything.pairs):
-            continue
-        known = [(pair.cluster, value) for pair in part.pairs if (value := getattr(pair, unit)) is not None]
-        if not known:
-            yield replace(here, measure=unit, unit=unit)
-            continue
-        values, clusters = [value for _, value in known], [cluster for cluster, _ in known]
-        interval = intervals.mean_interval(values, clusters, CONFIDENCE)
-        if interval is not None:
-            interval = max(0.0, interval[0]), interval[1]
-        mean = replace(here, measure=unit, unit=unit, value=math.fsum(values) / len(values), n=len(values))
-        yield add_interval(mean, interval)
-
-
-def _published_figures(
-    here: Agreement, part: Comparisons, everything: Comparisons, convention: str
+def _coefficients(
+    here: Agreement, part: Sequence[PairVerdicts], orders: Sequence[str | None], has_orders: bool
 ) -> Iterator[Agreement]:
-    """Count like the authors of the published run.
-
-    LLMBar: an unparsed verdict is wrong and stays in n; two unparsed ones are equal. JudgeBench: a pair is right when
-    more of its verdicts name the better response than the other one; a tie and an unparsed verdict name neither.
-    """
-    known = [pair for pair in part.pairs if pair.label is not None]
-    accuracy = replace(here, measure="published_accuracy")
-    if convention == "judgebench":
-        yield _share(accuracy, known, _is_mostly_right)
-    if convention != "llmbar":
-        return
-    yield _accuracy(accuracy, [(pair, verdict) for pair in known for verdict in pair.verdicts])
-    if all(len(pair.verdicts) > 1 for pair in everything.pairs):
-        yield _share(replace(here, measure="published_accuracy_both_orders"), known, lambda pair: pair.is_right)
-        yield _share(replace(here, measure="published_equal"), known, lambda pair: pair.is_equal)
-
-
-def _is_mostly_right(pair: PairVerdicts) -> bool:
-    wrong = [verdict for verdict in pair.verdicts if verdict in ("a", "b") and verdict != pair.label]
-    return pair.verdicts.count(pair.label) > len(wrong)
-
-
-def _parser_figures(judge: JudgeRows, everywhere: Sequence[DataPlace]) -> Iterator[Agreement]:
-    """How often distract's parser agrees with the stored verdict, invalid ones included."""
-    stored, parsed = (collect_comparisons(judge.by(rule), None) for rule in (STORED, PARSED))
-    read = {pair.unit: pair.verdicts for pair in parsed.pairs}
-    for data, subset in everywhere:
-        here = Agreement("parser_agreement", judge.protocol, None, "none", judge=judge.judge, data=data, subset=subset)
-        both = [(pair, read[pair.unit]) for pair in stored.select(data, subset).pairs if pair.unit in read]
-        same = [(pair.cluster, a == b) for pair, other in both for a, b in zip(pair.verdicts, other, strict=True)]
-        yield fill_rate(here, [float(equal) for _, equal in same], [cluster for cluster, _ in same])
+    """Compute Cohen's kappa by order, where invalid verdicts are a category, and Krippendorff's alpha."""
+    known = [pair for pair in part if pair.label is not None]
+    for order in orders:
+        judged = [
+            (verdict, pair.label, pair.cluster)
+            for pair in known
+            for first, verdict in zip_longest(pair.shown, pair.verdicts)
+            if order in ("both", None) or (first and ORDERS[first] == order)
+        ]
+        verdicts, labels, clusters = zip(*judged, strict=True) if judged else ((), (), ())
+        low, high = agreement.kappa_interval(verdicts, labels, clusters, CONFIDENCE) or (None, None)
+        kappa = replace(here, measure="kappa", unit="kappa", order=order, value=agreement.kappa(verdicts, labels))
+        invalid, excluded = verdicts.count(None), len(part) - len(known)
+        yield replace(kappa, low=low, high=high, n=len(judged), invalid=invalid, excluded=excluded)
+    if has_orders:
+        sided = [pair for pair in part if len(pair.verdicts) > 1]
+        valid = [pair for pair in sided if None not in pair.verdicts]
+        units = [pair.verdicts for pair in valid]
+        low, high = agreement.alpha_interval(units, [pair.cluster for pair in valid], CONFIDENCE) or (None, None)
+        alpha = replace(here, measure="self_agreement", unit="alpha", value=agreement.alpha(units), low=low, high=high)
+        excluded = sum(pair.excluded for pair in part)
+        yield replace(alpha, n=len(valid), invalid=len(sided) - len(valid), excluded=excluded)
 
 
-def _change_rate(here: Agreement, before: Comparisons, after: Comparisons) -> Agreement:
-    """How often a control changes the verdict over all orders."""
-    first = {pair.unit: pair for pair in before.pairs}
-    both = [(pair, first[pair.unit]) for pair in after.pairs if pair.unit in first]
-    valid = [(pair, old) for pair, old in both if pair.overall is not None and old.overall is not None]
-    excluded = before.excluded.total() + after.excluded.total()
-    empty = replace(here, measure="verdict_change_rate", invalid=len(both) - len(valid), excluded=excluded)
-    changed = [
-        float(
-            pair.overall != (old.overall if pair.turned == old.turned or old.overall is None else MIRROR[old.overall])
-        )
-        for pair, old in valid
-    ]
-    return fill_rate(empty, changed, [pair.cluster for pair, _ in valid])
+def _list_changes(before: Sequence[PairVerdicts], after: Sequence[PairVerdicts]) -> Iterator[Trial]:
+    """List the verdicts over all orders before and after a control."""
+    first = {pair.unit: pair for pair in before if not pair.excluded}
+    for number, pair in enumerate((*before, *after)):
+        if pair.excluded:
+            yield Trial((number,), pair.cluster, None, None, missing=EXCLUDED)
+        elif number >= len(before) and (old := first.get(pair.unit)):
+            outcome = MIRROR[old.overall] if old.overall and pair.turned != old.turned else old.overall
+            yield Trial((number,), pair.cluster, outcome, pair.overall if outcome else None)
 
 
-def _share(figure: Agreement, pairs: Collection[PairVerdicts], holds: Callable[[PairVerdicts], bool]) -> Agreement:
-    return fill_rate(figure, [float(holds(pair)) for pair in pairs], [pair.cluster for pair in pairs])
-
-
-def _accuracy(figure: Agreement, judged: Sequence[tuple[PairVerdicts, Outcome | None]]) -> Agreement:
-    right = [float(verdict == pair.label) for pair, verdict in judged]
-    return fill_rate(figure, right, [pair.cluster for pair, _ in judged])
+def _list_readings(stored: Sequence[PairVerdicts], parsed: Sequence[PairVerdicts]) -> Iterator[Trial]:
+    """List each stored verdict with distract's reading of the same text."""
+    read = {pair.unit: pair.verdicts for pair in parsed if not pair.excluded}
+    for number, pair in enumerate(stored):
+        if pair.unit in read and not pair.excluded:
+            for order, both in enumerate(zip(pair.verdicts, read[pair.unit], strict=True)):
+                yield Trial((number, order), pair.cluster, *both)

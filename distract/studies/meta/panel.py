@@ -1,32 +1,147 @@
-"""Several judges side by side (ReIFE, section 6): ranks of protocols, gains over the base, agreement of data sets."""
+"""Judges side by side: on the labelled comparisons that all of them judged, and by how hard a comparison is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, combinations
 from statistics import fmean
 
+from distract.core.printable import bar, count, interval, line, p_value, percent
+from distract.core.records import Outcome
 from distract.judging import BASE
+from distract.report.blocks import Block, Detail, Heading, Note, Sentence, Table, TableRow
+from distract.report.phrases import VERDICTS
 from distract.stats import agreement
-from distract.studies.meta.comparisons import (
-    Agreement,
-    ComparisonUnit,
-    JudgeRows,
-    MetaDesign,
-    comparison_unit,
-    split_designs,
-)
-from distract.studies.meta.confusion import Confusion, confusions
-from distract.studies.meta.difficulty import (
-    Correlation,
-    Difficulty,
-    accuracies,
-    correlations,
-    difficulty,
-    whole_place,
-)
-from distract.studies.meta.measures import figures as figures_of
-from distract.studies.meta.published_judges import JudgeSource
+from distract.stats.figure import CONFIDENCE
+from distract.studies.meta import measures
+from distract.studies.meta.measures import Agreement, ComparisonUnit, DataPlace, JudgeRows, MetaDesign, split_designs
+from distract.studies.meta.session import JudgeSource
+
+WORDS: Mapping[MetaDesign, Mapping[Outcome, str]] = {
+    "people": {"a": "a", "b": "b", "tie": "tie"},
+    "pass": {"a": "pass", "b": "fail"},
+}
+"""Labels and verdicts of each design in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """Numbers of verdicts, over all orders, by label and verdict."""
+
+    judge: str
+    protocol: str
+    rule: str | None
+    design: MetaDesign
+    data: str | None  # None for all data sets together
+    counts: Mapping[str, Mapping[str, int]]  # by label, then by verdict; ``invalid`` is a verdict too
+
+
+def confusions(judged: Sequence[JudgeRows]) -> list[Confusion]:
+    """Count the verdicts of each judge under each protocol and rule, in total and by data set."""
+    return [
+        Confusion(judge.judge, judge.protocol, rule, design, data, _count(design, part))
+        for design, judges in split_designs(judged).items()
+        for judge in judges
+        for rule in judge.rules or (None,)
+        for whole in [measures.collect_comparisons(judge.by(rule), rule)]
+        if any(pair.label is not None for pair in whole)
+        for data, subset in measures.places(judges)
+        if subset is None
+        for part in [measures.select_place(whole, (data, None))]
+    ]
+
+
+def _count(design: MetaDesign, pairs: Sequence[measures.PairVerdicts]) -> dict[str, dict[str, int]]:
+    words = WORDS[design]
+    counts = Counter((pair.label, verdict) for pair in pairs for verdict in pair.verdicts)
+    return {
+        name: {**{word: counts[label, verdict] for verdict, word in words.items()}, "invalid": counts[label, None]}
+        for label, name in words.items()
+    }
+
+
+BINS = 10  # for the share of verdicts that are right
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """Spearman's rank correlation of two lists of n accuracies, with its interval."""
+
+    between: str
+    first: str
+    second: str
+    n: int
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difficulty:
+    """Number of comparisons by the share of verdicts that are right; an invalid verdict is not right."""
+
+    n: int  # number of comparisons that every judge had under every protocol
+    bins: Sequence[int]  # counts from the hardest tenth (right in less than 10%) to the easiest (at least 90%)
+    never: int  # number of comparisons without a right verdict
+    always: int  # number of comparisons with right verdicts only
+
+
+def whole_place(figures: Sequence[Agreement]) -> DataPlace:
+    """Find the place that holds everything: the only data set, or all of them together."""
+    names = {figure.data for figure in figures}
+    return (names.pop() if len(names) == 1 else None), None
+
+
+Accuracies = Mapping[tuple[str, str], float]
+"""Accuracies by judge and protocol."""
+
+
+def accuracies(judged: Sequence[JudgeRows], figures: Sequence[Agreement], place: DataPlace) -> Accuracies:
+    """Select the accuracies at one place, by the headline rules."""
+    rules = {(one.judge, one.protocol): one.headline for one in judged}
+    return {
+        (f.judge, f.protocol or ""): f.value
+        for f in figures
+        if f.measure == "accuracy" and f.against is None and f.value is not None
+        if (f.data, f.subset) == place and f.rule == rules[f.judge, f.protocol or ""]
+    }
+
+
+def correlations(
+    judged: Sequence[JudgeRows],
+    figures: Sequence[Agreement],
+    accuracy: Accuracies,
+    means: Mapping[str, float],
+    base: str | None,
+) -> list[Correlation]:
+    """Correlate accuracies: between data sets over judges and protocols, of base and mean over judges."""
+    sets = sorted({f.data for f in figures if f.data is not None})
+    by_set = {name: accuracies(judged, figures, (name, None)) for name in sets}
+    pairs = [("data sets", one, other, by_set[one], by_set[other]) for one, other in combinations(sets, 2)]
+    based = {key: value for key, value in accuracy.items() if key[1] == base}
+    if base is not None and based:
+        pairs.append(("base and mean over protocols", base, "mean", based, {key: means[key[0]] for key in based}))
+    results = []
+    for between, first, second, values, others in pairs:
+        shared = sorted(values.keys() & others.keys())
+        x, y = [values[key] for key in shared], [others[key] for key in shared]
+        low, high = agreement.spearman_interval(x, y, CONFIDENCE) or (None, None)
+        results.append(Correlation(between, first, second, len(x), agreement.spearman(x, y), low, high))
+    return results
+
+
+def difficulty(judged: Sequence[JudgeRows]) -> Difficulty:
+    """Count comparisons by the share of right verdicts."""
+    right: dict[object, list[list[bool]]] = defaultdict(list)
+    for pair in (pair for judge in judged for pair in judge.labelled):
+        right[pair.unit].append([verdict == pair.label for verdict in pair.verdicts])
+    shares = [fmean(chain(*parts)) for parts in right.values() if len(parts) == len(judged) and any(parts)]
+    counts = Counter(min(BINS - 1, int(share * BINS + 1e-9)) for share in shares)
+    bins = [counts[index] for index in range(BINS)]
+    return Difficulty(len(shares), bins, sum(share == 0 for share in shares), sum(share == 1 for share in shares))
+
 
 BASES = (BASE, "Vanilla", "base_pairwise.pairwise_vanilla")
 """Names of plain pairwise choice: distract's own, and those in LLMBar's and ReIFE's published runs."""
@@ -73,9 +188,9 @@ class Panel:
     # Number of labelled comparisons that every judge has under every shared protocol (under all of its own if there
     # are none); all figures but the correlations between data sets are based on them.
     comparisons: int
-    protocols: tuple[ProtocolStanding, ...]  # most accurate first
-    judges: tuple[JudgeStanding, ...]  # most accurate first
-    correlations: tuple[Correlation, ...]
+    protocols: Sequence[ProtocolStanding]  # most accurate first
+    judges: Sequence[JudgeStanding]  # most accurate first
+    correlations: Sequence[Correlation]
     difficulty: Difficulty
 
 
@@ -93,11 +208,11 @@ def compare_judges(judged: Sequence[JudgeRows], figures: Sequence[Agreement], ba
     common = set.intersection(*protocols.values())
     able = [one for one in judged if one.protocol in protocols.get(one.judge, ())]
     fit = [one for one in able if one.protocol in common or not common]
-    shared = frozenset.intersection(*map(_labelled_units, fit))
+    shared = set.intersection(*({pair.unit for pair in one.labelled} for one in fit))
     all_figures = figures
-    if any(_labelled_units(one) - shared for one in judged):
+    if any(pair.unit not in shared for one in judged for pair in one.labelled):
         judged, fit = ([_keep_units(one, shared) for one in some] for some in (judged, fit))
-        figures = figures_of(judged)
+        figures = measures.figures(judged)
     accuracy = accuracies(judged, figures, whole_place(figures))
     protocols = _group_protocols(accuracy)
     if len(protocols) < 2:
@@ -107,99 +222,64 @@ def compare_judges(judged: Sequence[JudgeRows], figures: Sequence[Agreement], ba
     means = {name: fmean([accuracy[name, p] for p in sorted(common or protocols[name])]) for name in protocols}
     strength = {name: accuracy[name, base] if base in common else means[name] for name in protocols}
     order = sorted(protocols, key=lambda name: (-strength[name], name))
-    half = dict.fromkeys(order[: len(order) // 2], "strong")
-    half |= dict.fromkeys(order[len(order) - len(order) // 2 :], "weak")
-    return Panel(
-        base,
-        len(shared),
-        tuple(_protocol_standings(sorted(common), sorted(protocols), accuracy, base, half)),
-        tuple(_judge_standing(name, accuracy, means, base, half, figures) for name in order),
-        tuple(correlations(judged, all_figures, accuracy, means, base)),
-        difficulty(fit),
-    )
+    size = len(order) // 2
+    half: dict[str, str | None] = {**dict.fromkeys(order[:size], "strong"), **dict.fromkeys(order[size:], None)}
+    half |= dict.fromkeys(order[-size:], "weak")
+    ranked = _rank_protocols(sorted(common), accuracy, base, half)
+    described = [*_describe_judges(accuracy, means, base, half, figures)]
+    correlated = correlations(judged, all_figures, accuracy, means, base)
+    return Panel(base, len(shared), ranked, described, correlated, difficulty(fit))
 
 
-def _group_protocols(accuracy: Mapping[tuple[str, str], float]) -> dict[str, set[str]]:
+def _group_protocols(accuracy: Accuracies) -> dict[str, set[str]]:
     protocols: dict[str, set[str]] = {}
     for judge, protocol in sorted(accuracy):
         protocols.setdefault(judge, set()).add(protocol)
     return protocols
 
 
-def _labelled_units(judge: JudgeRows) -> frozenset[ComparisonUnit]:
-    return frozenset(pair.unit for pair in judge.comparisons.pairs if pair.label is not None)
-
-
-def _keep_units(judge: JudgeRows, units: frozenset[ComparisonUnit]) -> JudgeRows:
-    rows = {rule: tuple(row for row in rows if comparison_unit(row)[0] in units) for rule, rows in judge.rows.items()}
+def _keep_units(judge: JudgeRows, units: set[ComparisonUnit]) -> JudgeRows:
+    identify = measures.comparison_unit
+    rows = {rule: tuple(row for row in rows if identify(row)[0] in units) for rule, rows in judge.rows.items()}
     return replace(judge, rows=rows)
 
 
-def _protocol_standings(
-    common: Sequence[str],
-    names: Sequence[str],
-    accuracy: Mapping[tuple[str, str], float],
-    base: str | None,
-    half: Mapping[str, str],
+def _rank_protocols(
+    common: Sequence[str], accuracy: Accuracies, base: str | None, half: Mapping[str, str | None]
 ) -> list[ProtocolStanding]:
-    ranked = {
-        name: dict(zip(common, agreement.ranks([accuracy[name, p] for p in common], descending=True), strict=True))
-        for name in names
-    }
-
-    def gain(protocol: str, which: str) -> float | None:
-        if base is None or base not in common:
-            return None
-        return fmean([accuracy[name, protocol] - accuracy[name, base] for name in names if half.get(name) == which])
-
+    names = sorted(half)
+    ranks = [agreement.ranks([accuracy[name, protocol] for protocol in common], descending=True) for name in names]
+    halves = [[name for name in names if half[name] == which] for which in ("strong", "weak")]
     standings = []
-    for protocol in common:
-        best = max(names, key=lambda name: accuracy[name, protocol])
-        standings.append(
-            ProtocolStanding(
-                protocol,
-                len(names),
-                fmean([accuracy[name, protocol] for name in names]),
-                fmean([ranked[name][protocol] for name in names]),
-                best,
-                accuracy[best, protocol],
-                gain(protocol, "strong"),
-                gain(protocol, "weak"),
-            )
-        )
+    for number, protocol in enumerate(common):
+        own = {name: accuracy[name, protocol] for name in names}
+        best = max(own, key=own.__getitem__)
+        mean_rank = fmean([places[number] for places in ranks])
+        gains: list[float | None] = [None, None]
+        if base is not None and base in common:
+            gains = [fmean([own[name] - accuracy[name, base] for name in part]) for part in halves]
+        standing = ProtocolStanding(protocol, len(own), fmean(own.values()), mean_rank, best, own[best], *gains)
+        standings.append(standing)
     return sorted(standings, key=lambda one: (one.mean_rank, -one.mean_accuracy, one.protocol))
 
 
-def _judge_standing(
-    name: str,
-    accuracy: Mapping[tuple[str, str], float],
+def _describe_judges(
+    accuracy: Accuracies,
     means: Mapping[str, float],
     base: str | None,
-    half: Mapping[str, str],
+    half: Mapping[str, str | None],
     figures: Sequence[Agreement],
-) -> JudgeStanding:
-    plain = JudgeStanding(name, half.get(name), accuracy.get((name, base or "")), means[name])
+) -> Iterator[JudgeStanding]:
     place = whole_place(figures)
-    gains = [
-        _orient_difference(f, base)
-        for f in figures
-        if f.against is not None and f.judge == name and (f.data, f.subset) == place and f.value is not None
-        if base in (f.protocol, f.against)
-    ]
-    if not gains:
-        return plain
-    best, f, sign = max(gains, key=lambda gain: (gain[2] * (gain[1].value or 0.0), gain[0]))
-    low, high = (f.low, f.high) if sign > 0 else [None if end is None else -end for end in (f.high, f.low)]
-    gain = sign * (f.value or 0.0) + 0.0  # no negative zero
-    compared = f.compared if sign > 0 else {"better": "worse", "worse": "better"}.get(f.compared or "", f.compared)
-    return replace(plain, best_protocol=best, gain=gain, low=low, high=high, p_adjusted=f.p_adjusted, compared=compared)
-
-
-def _orient_difference(figure: Agreement, base: str | None) -> tuple[str, Agreement, int]:
-    """Return the other protocol of a difference, and the sign that makes it a gain over the base."""
-    if figure.against == base:
-        return figure.protocol or "", figure, 1
-    return figure.against or "", figure, -1
+    for name, which in half.items():
+        standing = JudgeStanding(name, which, accuracy.get((name, base or "")), means[name])
+        gains = measures.gains_over(base, (f for f in figures if f.judge == name and (f.data, f.subset) == place))
+        if measured := [(f.value, protocol) for protocol, f in gains.items() if f.value is not None]:
+            gain, best = max(measured)
+            f, gain = gains[best], gain + 0.0  # no negative zero
+            standing = replace(standing, best_protocol=best, gain=gain, low=f.low, high=f.high)
+            standing = replace(standing, p_adjusted=f.p_adjusted, compared=f.compared)
+        yield standing
 
 
 @dataclass(frozen=True)
@@ -218,7 +298,7 @@ def measure_judges(sources: Sequence[JudgeSource], base: str | None = None) -> M
     """Measure judges, and compare them where there are several."""
     judged = [one for source in sources for one in source.judged]
     controls = tuple(dict.fromkeys(name for source in sources for name in source.controls))
-    measured = figures_of(judged, controls)
+    measured = measures.figures(judged, controls)
     base = find_base([one.protocol for one in judged], base)
     panels: dict[MetaDesign, Panel] = {}
     for design, judges in split_designs(judged).items():
@@ -226,3 +306,76 @@ def measure_judges(sources: Sequence[JudgeSource], base: str | None = None) -> M
         if (panel := compare_judges(judges, own, base)) is not None:
             panels[design] = panel
     return MetaResult(tuple(sources), tuple(measured), base, panels, controls, tuple(confusions(judged)))
+
+
+WIDE = 20  # most characters of a protocol's name as a column title
+
+
+def panel_sentences(panel: Panel) -> Iterable[Block]:
+    """The protocol and the judge that agree best with the labels."""
+    total = count(panel.comparisons, "comparison")
+    if panel.protocols:
+        first = panel.protocols[0]
+        best = [line(one.protocol) for one in panel.protocols if one.mean_accuracy == first.mean_accuracy]
+        yield Sentence(
+            f"Over {count(first.judges, 'judge')} and the {total} that all of them have, "
+            f"{join_alike(best, 'matches', 'match')} the label most often: {percent(first.mean_accuracy)}% on average.",
+            apart=False,
+        )
+    if panel.judges:
+        judge = panel.judges[0]
+        accuracy = percent(judge.mean_accuracy if judge.accuracy is None else judge.accuracy)
+        under = f" under {line(panel.base)}" if panel.base and judge.accuracy is not None else " on average"
+        yield Sentence(f"{line(judge.judge)} is the most accurate judge: {accuracy}%{under}.", apart=False)
+
+
+def join_alike(names: Sequence[str], one: str, several: str) -> str:
+    """Join names that share a figure, with their verb."""
+    return f"{names[0]} {one}" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} alike {several}"
+
+
+def panel_parts(panel: Panel) -> Iterable[Block]:
+    """The tables of a panel, top to bottom."""
+    base = line(panel.base or "")
+    rows: list[TableRow] = []
+    for one in panel.protocols:
+        # Model names are long, and only the first column folds.
+        best = f"{line(one.protocol)}\n best: {line(one.best_judge)}, {percent(one.best_accuracy)}"
+        cells = [percent(one.mean_accuracy), f"{one.mean_rank:.1f}", percent(one.strong_gain), percent(one.weak_gain)]
+        rows.append(("", best, cells))
+    if rows:
+        has_gains = any(one.strong_gain is not None for one in panel.protocols)
+        name = f"Protocols over {count(panel.protocols[0].judges, 'judge')}: accuracy in %"
+        name += f", gains over {base} in points" if has_gains else ""
+        yield Table(name, ("", "mean", "mean rank", "strong", "weak"), rows)
+    rows = [
+        ("", line(one.judge), [*([percent(one.accuracy)] if base else []), percent(one.mean_accuracy), one.half or ""])
+        for one in panel.judges
+    ]
+    columns = ("", *([base if len(base) <= WIDE else f"{base[: WIDE - 1]}…"] if base else []), "mean", "half")
+    yield Table("Judges, most accurate first, in %; which half they are in", columns, rows)
+    rows = []
+    for judge in panel.judges:
+        if judge.best_protocol is not None:
+            versus = f"{VERDICTS.get(judge.compared or '', '')} {p_value(judge.p_adjusted)}".strip()
+            name = f"{line(judge.judge)}: {line(judge.best_protocol)}"
+            rows.append(("", name, [percent(judge.gain), interval(judge.low, judge.high), versus]))
+    if rows:
+        yield Table(f"Largest gain over {base} on the same verdicts", ("", "points", "95% CI", "p"), rows)
+    if panel.correlations:
+        yield Detail(Heading("Rank correlation (Spearman) of accuracies", level=3))
+        for c in panel.correlations:
+            between = "" if c.low is None or c.high is None else f", 95% CI {c.low:.2f} to {c.high:.2f}"
+            value = "–" if c.value is None else f"{c.value:.3f}"
+            name = f" {line(c.first)} and {line(c.second)}: {value} (n = {c.n}{between})"
+            yield Detail(Sentence(name, apart=False))
+    difficulty = panel.difficulty
+    if difficulty.n:
+        size = len(difficulty.bins)
+        rows = [
+            ("", f"{100 * index // size} to {100 * (index + 1) // size}%", [str(number), bar(number / difficulty.n)])
+            for index, number in enumerate(difficulty.bins)
+        ]
+        name = f"Difficulty: share of all verdicts that are right, over {count(difficulty.n, 'comparison')}"
+        yield Detail(Table(name, ("right in", "comparisons", ""), rows))
+        yield Detail(Note(f"never right {difficulty.never}, always right {difficulty.always}", apart=False))

@@ -1,27 +1,134 @@
-"""Prepare the jobs of ``distract meta``, one for each judge, or report in one line what does not fit."""
+"""From a user's request to the judges of a meta-evaluation: published ones, and one to ask."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
 from distract.core.job import Job, Plans, StageSample
 from distract.core.plugin import Protocol
 from distract.core.printable import line
-from distract.core.records import RESAMPLED, Case, Rewrite, Row
+from distract.core.records import BASELINE, RESAMPLED, Case, Rewrite, Row
 from distract.data import datasets
 from distract.data.datasets import DataSet
 from distract.judging.pass_marks import COMPARES, find_mark
+from distract.judging.published import PublishedRun
+from distract.judging.texts import Texts
 from distract.rewriting import writers
 from distract.studies.eligibility import check_fit, sample
 from distract.studies.meta.design import MetaConfig, is_one_sided, judge_labelled, labelled_pairs, list_judged
+from distract.studies.meta.measures import ComparisonUnit, JudgeRows, PairVerdicts, collect_comparisons, comparison_unit
 from distract.studies.setup import SAMPLE, Setup
+
+
+def group_runs(runs: Sequence[PublishedRun]) -> tuple[JudgeRows, ...]:
+    """Merge one judge's runs by protocol."""
+    protocols = sorted({run.protocol for run in runs})
+    return tuple(_merge_runs([run for run in runs if run.protocol == name]) for name in protocols)
+
+
+def _merge_runs(runs: Sequence[PublishedRun]) -> JudgeRows:
+    first, seen = runs[0], dict[ComparisonUnit, PublishedRun]()
+    for run in runs:
+        if ("" in run.rows) != ("" in first.rows) or ("" in run.rows and run.rules != first.rules):
+            raise UsageError(f"{run.source}: {run.judge} under {run.protocol} has other rules in {first.source}")
+        units = [comparison_unit(row)[0] for row in run.rows[next(iter(run.rows))] if row.attack == BASELINE]
+        if twice := next((seen[unit] for unit in units if unit in seen), None):
+            raise UsageError(
+                f"{run.source}: {run.judge} under {run.protocol} judges a pair that {twice.source} judges too; name one"
+            )
+        seen.update(dict.fromkeys(units, run))
+    names = dict.fromkeys(rule for run in runs for rule in run.rows)
+    rows = {name: tuple([row for run in runs for row in run.rows.get(name, ())]) for name in names}
+    rules = tuple(dict.fromkeys(rule for run in runs for rule in run.rules))
+    ties, total = any(run.ties for run in runs), {run.calls for run in runs}
+    convention = first.convention if all(run.convention == first.convention for run in runs) else ""
+    calls = total.pop() if len(total) == 1 else None
+    return JudgeRows(first.judge, first.protocol, rules, rows, ties, convention, calls)
+
+
+def check_reproduction(run: PublishedRun) -> dict[str, Any]:
+    """Compare LLMBar's published counts with distract's, by stored winners and by its parser."""
+    if not run.statistics:
+        return {}
+    differ: dict[str, dict[str, Any]] = {rule: {} for rule in run.rules}
+    for rule in run.rules:
+        pairs = [pair for pair in collect_comparisons(run.rows[rule], None) if not pair.excluded]
+        for name, (k, n) in count_verdicts(pairs).items():
+            # The average is published without its counts.
+            counts, share = "" if name == "correct_average" else f"{k} / {n} = ", 100 * k / n
+            if name in run.statistics and not _is_same(run.statistics[name], counts, share):
+                differ[rule][name] = {"published": run.statistics[name], "ours": f"{counts}{share:.1f}%"}
+    return {"published": dict(run.statistics), "not_reproduced": differ}
+
+
+def count_verdicts(pairs: Sequence[PairVerdicts]) -> dict[str, tuple[int, int]]:
+    """Count k of n as LLMBar does: an unparsed verdict is wrong and stays in n, two unparsed ones are equal."""
+    n = len(pairs)
+    unswapped, swapped = (sum(pair.verdicts[order] == pair.label for pair in pairs) for order in (0, 1))
+    return {
+        "correct_False": (unswapped, n),
+        "correct_True": (swapped, n),
+        "correct_average": (unswapped + swapped, 2 * n),
+        "correct_both": (sum({*pair.verdicts} <= {pair.label} for pair in pairs), n),
+        "equal": (sum(len({*pair.verdicts}) == 1 for pair in pairs), n),
+    }
+
+
+def _is_same(published: object, counts: str, share: float) -> bool:
+    """Whether a published text begins with these counts and has this share; some have one decimal, some all of them."""
+    text = str(published)
+    try:
+        # Half of the last decimal, and a little for rounding.
+        return text.startswith(counts) and abs(float(text.rpartition(" = ")[2].rstrip("%")) - share) < 0.0501
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class JudgeSource:
+    """One judge with the origin of its verdicts."""
+
+    name: str
+    judged: tuple[JudgeRows, ...]  # the judge under each protocol
+    record: Mapping[str, Any]  # the parameters behind the verdicts, as JSON values
+    controls: tuple[str, ...] = ()  # names of the controls in its rows
+    notes: tuple[str, ...] = ()  # warnings for the reader, one line each
+    texts: Texts = field(default_factory=Texts)
+
+    def reasons(self, kind: Literal["excluded", "invalid"]) -> Counter[str]:
+        """Count exclusions, also under a control, or invalid verdicts, by reason."""
+        rows = [row for one in self.judged for row in one.by(one.headline)]
+        if kind == "excluded":
+            under = {row.attack: "" if row.attack == BASELINE else f"under {row.attack}: " for row in rows}
+            return Counter(under[row.attack] + row.excluded for row in rows if row.excluded)
+        rows = [row for row in rows if row.attack == BASELINE]
+        return Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure)
+
+
+def from_published(runs: Sequence[PublishedRun]) -> list[JudgeSource]:
+    """Build judges from stored verdicts, in the order of their names."""
+    judges = []
+    for name in sorted({run.judge for run in runs}):
+        own = [run for run in runs if run.judge == name]
+        origins = [
+            {"protocol": run.protocol, "data": run.data, "file": run.source, "sha256": run.sha256} for run in own
+        ]
+        sources = [{**origin, **check_reproduction(run)} for origin, run in zip(origins, own, strict=True)]
+        notes = tuple(f"{run.protocol} on {run.data}: {note}" for run in own for note in run.notes)
+        attacks = {row.attack for run in own for rows in run.rows.values() for row in rows}
+        controls = tuple(sorted(attacks - {BASELINE}))
+        known = [run.all_texts for run in own]
+        cases = {place: case for texts in known for place, case in texts.cases.items()}
+        texts = Texts(cases, tuple(dict.fromkeys(folder for texts in known for folder in texts.runs)))
+        judges.append(JudgeSource(name, group_runs(own), {"replayed": sources}, controls, notes, texts))
+    return judges
 
 
 @dataclass(frozen=True)
@@ -54,18 +161,17 @@ def select(
     columns: Mapping[str, str] = MappingProxyType({}),
 ) -> MetaSelection:
     """Read data sets and draw their labelled cases."""
-    if responses and len(specs) != 1:
-        raise UsageError("--responses: needs exactly one --data")
-    if columns and len(specs) != 1:
-        raise UsageError("--map: needs exactly one --data")
+    for option, value in (("--responses", responses), ("--map", columns)):
+        if value and len(specs) != 1:
+            raise UsageError(f"{option}: needs exactly one --data")
     loaded = [datasets.load(spec, responses, seed, columns, limit) for spec in specs]
     for index, one in enumerate(loaded):
         if any(one.checksum == other.checksum for other in loaded[:index]):
             raise UsageError(f"--data {specs[index]}: is given twice")
     left_out = Counter[str]()
     cases: list[tuple[str, Case]] = []
-    names = distinct_names([one.name for one in loaded], specs)
-    for name, one in zip(names, loaded, strict=True):
+    sets = dict(zip(distinct_names([one.name for one in loaded], specs), loaded, strict=True))
+    for name, one in sets.items():
         labelled = [case for case in one.cases if list_judged(case)]
         if not labelled:
             problem = "no case says which of two responses people prefer, or whether one passes; name labelled data"
@@ -73,18 +179,9 @@ def select(
         left_out += one.left_out
         left_out["nobody says which response is better"] += len(one.cases) - len(labelled)
         cases += [(name, case) for case in sample(labelled, limit, seed)]
-    shuffled = frozenset(name for name, one in zip(names, loaded, strict=True) if is_one_sided(one.cases))
+    shuffled = frozenset(name for name, one in sets.items() if is_one_sided(one.cases))
     reasons = {reason: n for reason, n in sorted(left_out.items()) if n}
-    return MetaSelection(dict(zip(names, loaded, strict=True)), tuple(cases), reasons, shuffled, limit, seed)
-
-
-def _choose_scoring(protocols: Sequence[Protocol], is_named: bool) -> tuple[Protocol, ...]:
-    """Choose the protocols that can judge one response alone."""
-    scoring = tuple(protocol for protocol in protocols if protocol.rules)
-    others = [protocol.name for protocol in protocols if not protocol.rules]
-    if others and (is_named or not scoring):
-        raise UsageError(f"{others[0]} {COMPARES}; name a way of asking, or a judge, that scores one")
-    return scoring
+    return MetaSelection(sets, tuple(cases), reasons, shuffled, limit, seed)
 
 
 def distinct_names(names: Sequence[str], specs: Sequence[str]) -> list[str]:
@@ -117,28 +214,27 @@ def prepare(
     is_named: bool = True,
 ) -> Job[Any]:
     """Prepare the job of one judge; ``is_named``: whether the user named its protocols, so that each must fit."""
-    pairs = [case for _, case in selected.cases if labelled_pairs(case)]
-    alone = [case for _, case in selected.cases if not labelled_pairs(case)]
+    cases = [case for _, case in selected.cases]
+    pairs = [case for case in cases if labelled_pairs(case)]
+    alone = [case for case in cases if not labelled_pairs(case)]
     not_asked = {one.name: COMPARES for one in setup.protocols if not one.rules} if alone else {}
     if not pairs:
-        setup = replace(setup, protocols=_choose_scoring(setup.protocols, is_named))
+        scoring = tuple(protocol for protocol in setup.protocols if protocol.rules)
+        if not_asked and (is_named or not scoring):
+            raise UsageError(f"{next(iter(not_asked))} {COMPARES}; name a way of asking, or a judge, that scores one")
+        setup = replace(setup, protocols=scoring)
     if pass_mark is not None and not alone:
         raise UsageError("--pass-mark: the data hold no response that people passed or failed")
     marks = {one.name: find_mark(one, pass_mark) for one in setup.protocols if one.rules} if alone else {}
     # A response that is judged alone needs no second one.
     check_fit(setup.protocols, {"flip"} if pairs else {"fixed"}, pairs or alone, helped=setup.helped)
     controls = registry.controls() if control else ()
-    design = MetaConfig(
-        setup.judge,
-        setup.protocols,
-        setup.manner,
-        setup.helped,
-        controls,
-        control,
-        selected.seed,
-        selected.shuffled,
-        {name: mark.value for name, mark in marks.items()},
-    )
+    values = {name: mark.value for name, mark in marks.items()}
+    asked = (setup.judge, setup.protocols, setup.manner, setup.helped)
+    design = MetaConfig(*asked, controls, control, selected.seed, selected.shuffled, values)
+    origins = {name: mark.origin for name, mark in marks.items()}
+    # Only with responses that are judged alone, so that other runs keep their identity.
+    alone_only = {"pass_marks": values, "pass_mark_origins": origins, "not_asked": not_asked}
     parameters = {
         "data": selected.data,
         "left_out": dict(selected.left_out),
@@ -147,11 +243,8 @@ def prepare(
         "base": base,
         "controls": [attack.name for attack in controls] + ([RESAMPLED] if control else []),
         "writing": writers.checksum(controls),
-        # Only with responses that are judged alone, so that other runs keep their identity.
-        **({"pass_marks": {name: mark.value for name, mark in marks.items()}} if marks else {}),
-        **({"pass_mark_origins": {name: mark.origin for name, mark in marks.items()}} if marks else {}),
-        **({"not_asked": not_asked} if not_asked else {}),
-        "self_judging": setup.kin_notes((), {one.author for _, case in selected.cases for one in case.originals}),
+        **{name: value for name, value in alone_only.items() if value},
+        "self_judging": setup.kin_notes((), {one.author for case in cases for one in case.originals}),
     }
 
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
@@ -159,18 +252,12 @@ def prepare(
 
     def samples(protocol: Protocol) -> Iterator[StageSample]:
         alone = replace(design, protocols=(protocol,))
-        by_set = [[case for case in selected.cases if case[0] == name] for name in selected.sets]
-        part = [case for cases in by_set for case in cases[:SAMPLE]]
+        by_set = [[pair for pair in selected.cases if pair[0] == name] for name in selected.sets]
+        part = [pair for pairs in by_set for pair in pairs[:SAMPLE]]
         plans = (judge_labelled(name, case, alone) for name, case in part)
         yield StageSample(plans, len(selected.cases) / len(part), protocol is setup.protocols[0])
 
     sets = ", ".join(map(line, sorted(selected.shuffled)))
     note = f"the better response is always listed at the same place in {sets}; the seed draws the order there"
-    return setup.start(
-        registry.get_study("meta"),
-        parameters,
-        cases=[case for _, case in selected.cases],
-        stages=stages,
-        samples=samples,
-        heading=[note] if sets else [],
-    )
+    study, heading = registry.get_study("meta"), [note] if sets else []
+    return setup.start(study, parameters, cases=cases, stages=stages, samples=samples, heading=heading)

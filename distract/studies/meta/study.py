@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from distract.core.records import Row
 from distract.core.study import BufferedSums, Study
 from distract.judging.texts import Texts
-from distract.stats.figure import flatten
-from distract.studies.meta.comparisons import JudgeRows
-from distract.studies.meta.panel import MetaResult, Panel, measure_judges
-from distract.studies.meta.published_judges import JudgeSource
+from distract.stats.figure import flatten, round_values
+from distract.studies.meta.measures import JudgeRows
+from distract.studies.meta.panel import MetaResult, measure_judges
+from distract.studies.meta.session import JudgeSource
 
 _RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_judging")
 
@@ -20,31 +20,18 @@ _RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_jud
 def from_run(parameters: Mapping[str, Any], rows: Sequence[Row], texts: Texts | None = None) -> JudgeSource:
     """Build a judge from its run; ``texts`` are those behind its rows, if they are to be shown."""
     name = parameters["judge"]
-    judged = tuple(
-        JudgeRows(
-            name,
-            protocol,
-            tuple(rules),
-            {"": tuple(row for row in rows if row.protocol == protocol)},
-            protocol in parameters["ties"],
-        )
-        for protocol, rules in parameters["protocols"].items()
-    )
-    record = {field: parameters[field] for field in _RECORD}
-    if "pass_mark_origins" in parameters:
-        record |= {field: parameters[field] for field in ("pass_marks", "pass_mark_origins")}
-    if "not_asked" in parameters:
-        record["not_asked"] = parameters["not_asked"]
-    return JudgeSource(
-        name, judged, record, tuple(parameters["controls"]), tuple(_list_notes(record)), texts or Texts()
-    )
-
-
-def _list_notes(record: Mapping[str, Any]) -> Iterator[str]:
-    for protocol, mark in record.get("pass_marks", {}).items():
-        yield f"{protocol}: a score from {mark:g} passes ({record['pass_mark_origins'][protocol]})"
-    for protocol, reason in record.get("not_asked", {}).items():
-        yield f"left out of pass or fail: {protocol} {reason}"
+    judged = []
+    for protocol, rules in parameters["protocols"].items():
+        own = {"": tuple(row for row in rows if row.protocol == protocol)}
+        judged.append(JudgeRows(name, protocol, tuple(rules), own, protocol in parameters["ties"]))
+    # Marks without an origin are those of protocols that judged no response alone.
+    marks = ("pass_marks", "pass_mark_origins") if "pass_mark_origins" in parameters else ()
+    fields = (*_RECORD, *marks, *(["not_asked"] if "not_asked" in parameters else []))
+    record = {field: parameters[field] for field in fields}
+    origins, reasons = record.get("pass_mark_origins", {}), record.get("not_asked", {})
+    notes = [f"{one}: a score from {record['pass_marks'][one]:g} passes ({origin})" for one, origin in origins.items()]
+    notes += [f"left out of pass or fail: {one} {reason}" for one, reason in reasons.items()]
+    return JudgeSource(name, tuple(judged), record, tuple(parameters["controls"]), tuple(notes), texts or Texts())
 
 
 def document(result: MetaResult) -> dict[str, Any]:
@@ -61,29 +48,20 @@ def document(result: MetaResult) -> dict[str, Any]:
         }
         for source in result.sources
     ]
-    pass_panel = {"pass_panel": _describe_panel(result.panels["pass"])} if "pass" in result.panels else {}
+    panels = {
+        design: asdict(panel, dict_factory=lambda items: round_values(dict(items)))
+        for design, panel in result.panels.items()
+    }
     return {
         "command": "meta",
         "base": result.base,
         "controls": list(result.controls),
         "judges": judges,
-        "panel": _describe_panel(result.panels.get("people")),
-        "confusion": [one.document for one in result.confusions],
+        "panel": panels.get("people"),
+        "confusion": [asdict(one) for one in result.confusions],
         "results": [flatten(figure, "compared") for figure in result.figures],
-        **pass_panel,
+        **({"pass_panel": panels["pass"]} if "pass" in panels else {}),
     }
-
-
-def _describe_panel(panel: Panel | None) -> dict[str, Any] | None:
-    return None if panel is None else _round_numbers(asdict(panel))
-
-
-def _round_numbers(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _round_numbers(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_round_numbers(one) for one in value]
-    return round(value, 4) if isinstance(value, float) else value
 
 
 def _report(_: Mapping[str, Any], result: MetaResult) -> Iterable[Any]:

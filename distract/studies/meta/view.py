@@ -1,56 +1,69 @@
-"""The report of ``distract meta``: a row per protocol for each judge, then the judges side by side."""
+"""The report of ``distract meta``: a row per protocol for each judge, labels and verdicts, then all judges."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.cells import chop_cells
 
 from distract.core.printable import count, format_exclusions, interval, line, p_value, percent
-from distract.report.blocks import Block, Cells, Detail, Heading, Table, TableRow, notes, sentences
+from distract.report.blocks import Block, Cells, Detail, Heading, Note, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
 from distract.report.phrases import VERDICTS, describe_rate, name_protocol
-from distract.studies.meta.comparisons import DESIGNS, Agreement
-from distract.studies.meta.confusion import Confusion
-from distract.studies.meta.confusion_view import DESIGN_TITLES, PASS_NAMES, confusion_tables, pass_sentences
-from distract.studies.meta.panel import MetaResult
-from distract.studies.meta.panel_view import join_alike, panel_parts, panel_sentences
-from distract.studies.meta.published_judges import JudgeSource
+from distract.stats.measures import MEASURES
+from distract.studies.meta.measures import DESIGNS, Agreement, DataPlace, MetaDesign, gains_over
+from distract.studies.meta.panel import WORDS, Confusion, MetaResult, join_alike, panel_parts, panel_sentences
+from distract.studies.meta.session import JudgeSource
 
-WIDE = 5
-"""Number of data set columns that fit side by side."""
+DESIGN_TITLES: Mapping[MetaDesign, str] = {"people": "Pairs", "pass": "Pass or fail"}
 
-LONG = 8
-"""Maximum width of a column title before it folds."""
-
-KAPPAS = ("kappa_False", "kappa_True")
-"""LLMBar's kappas, whose gold labels and verdicts have different names, so that most of them never agree."""
-
-LINES = 4
-"""Maximum number of lines of a column title."""
-
-PAIRS = 6
-"""Number of protocol pairs above which only those with the base are shown; the document has all."""
-
-NAMES = {
-    "accuracy": "accuracy",
-    "accuracy_both_orders": "right in both orders",
-    **PASS_NAMES,
-    "kappa": "kappa",
-    "self_agreement": "self-agreement (alpha)",
-    "equal_verdicts": "equal verdicts",
-    "first_slot_rate": "first slot preferred",
-    "invalid_rate": "invalid",
-    "verdict_change_rate": "changes under",
-    "parser_agreement": "our parser agrees",
-    "published_accuracy": "published: accuracy",
-    "published_accuracy_both_orders": "published: both orders",
-    "published_equal": "published: equal",
-    "calls": "calls",
-    "tokens": "tokens",
-}
+_SHOWN = [row for row in MEASURES.values() if {*DESIGNS} & {*row.designs} or row.name == "invalid_rate"]
+NAMES = {row.name: row.column or row.words for row in _SHOWN}
 """The figures of one protocol, in display order."""
+PASS_NAMES = {row.name: row.words for row in _SHOWN if row.designs == ("pass",)}
+"""The rates of pass-or-fail verdicts, in display order."""
+
+SHORT = 6  # most rows of a confusion matrix outside of the details
+WIDE = 5  # data set columns that fit side by side
+LONG = 8  # most characters of a line of a column title
+LINES = 4  # most lines of a column title
+PAIRS = 6  # pairs of protocols above which only those with the base are shown; the document has all
+# LLMBar's kappas, whose gold labels and verdicts have different names, so that most of them never agree.
+KAPPAS = ("kappa_False", "kappa_True")
+
+
+def pass_sentences(figures: Iterable[Agreement]) -> Iterator[str]:
+    """Say of each protocol how often it passes what people pass, and fails what they fail."""
+    rates = {(f.protocol, f.rule, f.measure): f for f in figures}
+    for (protocol, rule, measure), right in rates.items():
+        wrong = rates.get((protocol, rule, "true_negative_rate"))
+        if measure == "true_positive_rate" and wrong and (right.n or wrong.n):
+            parts = f"{_describe(right, 'passes', 'pass')} and {_describe(wrong, 'fails', 'fail')}"
+            yield f"{name_protocol(protocol, rule)} {parts}."
+
+
+def _describe(figure: Agreement, says: str, say: str) -> str:
+    if not figure.n:
+        return f"is not measured on responses that people {say} ({empty_reason(figure)})"
+    rate = f"{percent(figure.value)}%, {interval(figure.low, figure.high)}%"
+    return f"{says} {figure.k} of {count(figure.n, 'response')} that people {say} ({rate})"
+
+
+def confusion_tables(matrices: Sequence[Confusion]) -> Iterator[Table | Detail]:
+    """Show matrices of one design: a row for each label, a column for each verdict."""
+    if not matrices:
+        return
+    is_alone, words = matrices[0].design == "pass", WORDS[matrices[0].design].values()
+    whose, over = ("people", "") if is_alone else ("label", ", over all orders; a is the first response")
+    rows: list[TableRow] = [
+        (name_protocol(one.protocol, one.rule), f" {whose} {label}", list(map(str, verdicts.values())))
+        for one in matrices
+        for label, verdicts in one.counts.items()
+        if is_alone or any(verdicts.values())
+    ]
+    table = Table(f"Labels by verdicts{over}", ("", *words, "inv."), rows)
+    yield table if is_alone and len(rows) <= SHORT else Detail(table)
 
 
 def report_parts(result: MetaResult) -> Iterable[Block]:
@@ -72,11 +85,9 @@ def report_parts(result: MetaResult) -> Iterable[Block]:
             yield Heading(f"{DESIGN_TITLES[design]}: judges side by side", level=2)
         yield from panel_parts(panel)
     if not result.panels and len(result.sources) > 1:
-        yield from notes(
-            [
-                "the judges are not compared: they have no labelled comparison in common, with a valid verdict "
-                "of each, under the protocols that all were asked under"
-            ]
+        yield Note(
+            "the judges are not compared: they have no labelled comparison in common, with a valid verdict of each, "
+            "under the protocols that all were asked under"
         )
 
 
@@ -85,12 +96,14 @@ def _design_parts(
 ) -> Iterator[Block]:
     accuracies = [f for f in figures if f.measure == "accuracy" and f.against is None]
     places = list(dict.fromkeys((f.data, f.subset) for f in accuracies))
-    whole = places[0] if places else (None, None)
+    whole: DataPlace = places[0] if places else (None, None)
     total = [f for f in figures if (f.data, f.subset) == whole]
     own = [f for f in total if f.against is None]
-    yield from sentences(_sentences(source, total, base), apart=False)
+    gains = gains_over(base, total)
+    versus = {name: VERDICTS[gain.compared] for name, gain in gains.items() if gain.compared}
+    yield from sentences(_sentences(source, own, versus, base), apart=False)
     if any(f.n for f in accuracies):
-        yield from _accuracy_tables(source, accuracies, places, whole, figures, base)
+        yield from _accuracy_tables(source, accuracies, places, versus)
         if rates := [f for f in own if f.measure in PASS_NAMES]:
             kappas = [f for f in own if f.measure == "kappa"]
             yield _measure_table(source, [*rates, *kappas], "A pass is positive; in % except kappa")
@@ -99,21 +112,26 @@ def _design_parts(
     differences = [f for f in total if f.against is not None and f.n]
     if len(differences) > PAIRS:
         differences = [f for f in differences if base in (f.protocol, f.against)]
-    if differences:
-        yield Detail(_difference_table(differences))
+    rows: list[TableRow] = []
+    for f in differences:
+        name = f"{name_protocol(f.protocol, f.rule)} – {name_protocol(f.against, f.against_rule)}"
+        rows.append(("", name, [percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted)]))
+    if rows:
+        yield Detail(Table("Accuracy, differences on the same verdicts", ("", "points", "95% CI", "n", "p"), rows))
 
 
-def _sentences(source: JudgeSource, figures: Sequence[Agreement], base: str | None) -> Iterator[str]:
-    """The best agreement of a judge, and what speaks against its verdicts."""
+def _sentences(
+    source: JudgeSource, figures: Sequence[Agreement], versus: Mapping[str, str], base: str | None
+) -> Iterator[str]:
     headlines = {one.protocol: one.headline for one in source.judged}
-    own = [f for f in figures if f.against is None and f.rule in (None, headlines.get(f.protocol or ""))]
+    own = [f for f in figures if f.rule in (None, headlines.get(f.protocol or ""))]
     accuracies = [f for f in own if f.measure == "accuracy"]
     measured = [f for f in accuracies if f.n]
     if best := [f for f in measured if f.value == max(one.value or 0.0 for one in measured)]:
         first = best[0]
-        versus = _format_versus(_find_base_difference(figures, first.protocol, base), base)
-        than = f"; not significantly different from {line(base or '')}" if versus == "n.s." else ""
-        than = f"; significantly {versus} than {line(base or '')}" if versus in ("better", "worse") else than
+        gain = versus.get(first.protocol or "")
+        than = "not significantly different from" if gain == "n.s." else f"significantly {gain} than"
+        than = f"; {than} {line(base or '')}" if gain else ""
         yield (
             f"{join_alike([name_protocol(f.protocol, f.rule) for f in best], 'matches', 'match')} the label"
             f"{' most often' if len(measured) > len(best) else ''}: {first.k} of {count(first.n, 'verdict')} "
@@ -131,39 +149,27 @@ def _sentences(source: JudgeSource, figures: Sequence[Agreement], base: str | No
     yield from pass_sentences(own)
 
 
-def _find_base_difference(figures: Sequence[Agreement], protocol: str | None, base: str | None) -> Agreement | None:
-    return next((f for f in figures if f.against is not None and {f.protocol, f.against} == {protocol, base}), None)
-
-
 def _accuracy_tables(
-    source: JudgeSource,
-    accuracies: Sequence[Agreement],
-    places: Sequence[tuple[str | None, str | None]],
-    whole: tuple[str | None, str | None],
-    figures: Sequence[Agreement],
-    base: str | None,
+    source: JudgeSource, accuracies: Sequence[Agreement], places: Sequence[DataPlace], versus: Mapping[str, str]
 ) -> Iterator[Table]:
     """A row per protocol, a column per data set and subset, and the total with its interval at the end."""
+    whole, *parts = places
     at = {(f.protocol, f.rule, f.data, f.subset): f for f in accuracies}
     labelled = {(f.data, f.subset) for f in accuracies if f.n or f.invalid}
-    columns = [place for place in places if place != whole and place in labelled]
-    against = {
-        (f.protocol if f.against == base else f.against): f
-        for f in figures
-        if f.against is not None and (f.data, f.subset) == whole and base in (f.protocol, f.against)
-    }
+    columns = [place for place in parts if place in labelled]
     for start in range(0, max(len(columns), 1), WIDE):
         part = columns[start : start + WIDE]
         rows: list[TableRow] = []
         for one in source.judged:
             for rule in one.rules or (None,):
                 total = at.get((one.protocol, rule, *whole))
-                cells = [_format_percent(at.get((one.protocol, rule, *place))) for place in (*part, whole)]
+                shares = [at.get((one.protocol, rule, *place)) for place in (*part, whole)]
+                cells = [percent(share.value) if share else "" for share in shares]
                 if not part and total is not None:
                     cells += [interval(total.low, total.high), f"{total.k}/{total.n}"]
-                versus = _format_versus(against.get(one.protocol) if rule == one.headline else None, base)
+                cells.append(versus.get(one.protocol, "") if rule == one.headline else "")
                 empty = total is not None and not total.n
-                rows.append(("", name_protocol(one.protocol, rule), empty_reason(total) if empty else [*cells, versus]))
+                rows.append(("", name_protocol(one.protocol, rule), empty_reason(total) if empty else cells))
         names = [_fold_title(subset or data or "") for data, subset in part]
         figure = ["95% CI", "k/n"] if not part else []
         over = ", over both orders" if accuracies[0].design == "people" else ""
@@ -171,16 +177,7 @@ def _accuracy_tables(
         yield Table(title, ("", *names, "total", *figure, "vs base"), rows)
 
 
-def _format_versus(against: Agreement | None, base: str | None) -> str:
-    """Say whether a protocol is better or worse than the base."""
-    if against is None or against.compared is None:
-        return ""
-    turned = {"better": "worse", "worse": "better"}
-    return VERDICTS[against.compared if against.against == base else turned.get(against.compared, against.compared)]
-
-
 def _measure_table(source: JudgeSource, figures: Sequence[Agreement], title: str) -> Table:
-    """Every figure of each protocol, one line each, by its headline rule."""
     rows: list[TableRow] = [
         (name_protocol(one.protocol, one.headline), *_figure_row(f, name))
         for one in source.judged
@@ -207,42 +204,24 @@ def _figure_row(f: Agreement, name: str) -> tuple[str, Cells]:
     return f" {name}", [value, between, total, str(f.invalid), str(f.excluded)]
 
 
-def _difference_table(figures: Sequence[Agreement]) -> Table:
-    rows: list[TableRow] = []
-    for f in figures:
-        name = f"{name_protocol(f.protocol, f.rule)} – {name_protocol(f.against, f.against_rule)}"
-        rows.append(("", name, [percent(f.value), interval(f.low, f.high), str(f.n), p_value(f.p_adjusted)]))
-    return Table("Accuracy, differences on the same verdicts", ("", "points", "95% CI", "n", "p"), rows)
-
-
 def _notes(source: JudgeSource) -> Iterator[str]:
     yield from (line(note) for note in source.notes)
     for kind in ("excluded", "invalid"):
         if reasons := source.reasons(kind):
             yield format_exclusions(kind, reasons)
     for one in source.record.get("replayed", ()):
-        kappas = [value for name in KAPPAS if isinstance(value := one.get("published", {}).get(name), float)]
-        if kappas:
-            values = " and ".join(f"{value:.3f}" for value in kappas)
-            yield (
-                f"{line(one['protocol'])} on {line(one['data'])}: kappa was published as {values} (given, swapped), "
-                "which is not Cohen's"
-            )
+        where, published = f"{line(one['protocol'])} on {line(one['data'])}", one.get("published", {})
+        if kappas := [f"{value:.3f}" for name in KAPPAS if isinstance(value := published.get(name), float)]:
+            yield f"{where}: kappa was published as {' and '.join(kappas)} (given, swapped), which is not Cohen's"
         for rule, counts in one.get("not_reproduced", {}).items():
-            where = f"{line(one['protocol'])} on {line(one['data'])}, by {rule}"
             if not counts:
-                yield f"{where}: the counts are as published"
+                yield f"{where}, by {rule}: the counts are as published"
             for name, both in counts.items():
-                yield f"{where}: {name} is {line(both['ours'])}, published as {line(str(both['published']))}"
+                yield f"{where}, by {rule}: {name} is {line(both['ours'])}, published as {line(str(both['published']))}"
     yield from (line(note) for note in source.record.get("self_judging", ()))
 
 
-def _format_percent(figure: Agreement | None) -> str:
-    return "" if figure is None else percent(figure.value)
-
-
 def _fold_title(name: str) -> str:
-    """Fold a column title."""
     words = textwrap.wrap(line(name), LONG)
     parts = [part for word in words for part in chop_cells(word, LONG)]
     return "\n".join(parts if len(parts) <= LINES else [*parts[: LINES - 1], "…"]) or " "

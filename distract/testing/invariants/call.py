@@ -20,9 +20,9 @@ from distract.core.records import Case, MinimalFlip, Response
 from distract.data.datasets import DataSet
 from distract.judging.findings import InvariantFinding
 from distract.judging.judge import Judge
-from distract.stats.figure import headline
-from distract.studies.attack.minimal.changed_words import describe_edits
-from distract.studies.attack.minimal.smallest import find_smallest
+from distract.stats.measures import headline
+from distract.studies.attack.minimal.edits import describe_edits
+from distract.studies.attack.minimal.smallest import Pair, find_smallest
 from distract.testing.invariants import messages
 from distract.testing.invariants.decision import InvariantEvidence, PassCriteria, collect_evidence
 from distract.testing.invariants.failures import Inconclusive, InvariantFailure, NoVerdict, Violation
@@ -193,20 +193,9 @@ def _conclude(
 def _find_smallest(
     judge: Judge, flip: DecisiveRewrite, case: Case, other: Response, setup: JudgeSetup
 ) -> MinimalFlip | None:
-    plan = find_smallest(
-        case,
-        setup.protocol,
-        setup.rule,
-        flip.original,
-        flip.rewrite,
-        other,
-        first=flip.first,
-        manner=setup.manner,
-        helped=setup.helped,
-        most=MAX_TRIALS,
-    )
+    pair = Pair(case, setup.protocol, setup.rule, other, flip.first, setup.manner, setup.helped)
     try:
-        smallest = judge.run(plan)
+        smallest = judge.run(find_smallest(pair, flip.original, flip.rewrite, MAX_TRIALS))
     except BackendError:
         # The decision does not depend on it.
         return None

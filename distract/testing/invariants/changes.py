@@ -58,7 +58,7 @@ def find_attack(name: str, invariant: str) -> Attack:
         raise UsageError(f"{invariant}: {name} makes responses worse on purpose; use monotone_in_severity instead")
     if name == BASELINE:
         raise UsageError(f"{invariant}: {name} changes nothing; use an attack that does, such as null")
-    if attack.truth == "hollow":
+    if attack.effect == "hollow":
         raise UsageError(f"{invariant}: {name} leaves no content; distract attack measures how often that wins")
     return attack
 

@@ -103,7 +103,7 @@ def collect_evidence(
     else:
         order = list(prompts.values())
         random.Random(criteria.seed).shuffle(order)
-        limits = Limits(criteria.threshold, confidence=criteria.confidence, min_eligible=0)
+        limits = Limits(confidence=criteria.confidence, min_eligible=0)
         monitor = Monitor(
             Hypothesis(
                 criteria.threshold,
@@ -116,7 +116,13 @@ def collect_evidence(
         observations = unusable + _monitor_prompts(monitor, order, observe)
         # A single check: there is no other p-value to adjust for.
         check = checks.build_check(
-            setup.protocol.name, setup.rule, invariant.attack, monitor, "flip_rate", criteria.threshold, 1.0, limits, 1
+            (setup.protocol.name, setup.rule, invariant.attack),
+            monitor,
+            "flip_rate",
+            criteria.threshold,
+            1.0,
+            limits,
+            1,
         )
         is_own_reason = monitor.reason == "settled" and monitor.n
         reason = _format_reason(monitor, check, criteria.threshold, limits) if is_own_reason else check.reason

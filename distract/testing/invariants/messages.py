@@ -13,8 +13,7 @@ from distract.core.printable import count, line
 from distract.core.records import MinimalFlip
 from distract.judging.findings import InvariantFinding
 from distract.studies.attack import flips
-from distract.studies.attack.minimal.changed_words import describe_edits
-from distract.studies.attack.minimal.edits import find_edits
+from distract.studies.attack.minimal.edits import describe_edits, find_edits
 from distract.testing.invariants.decision import InvariantEvidence
 from distract.testing.invariants.observations import DecisiveRewrite, Details, Observation
 

@@ -17,9 +17,8 @@ from distract.core.records import BASELINE, Case, Response, Row
 from distract.data.constraints import check, describe
 from distract.data.good_responses import compliant_response
 from distract.judging.comparison import judge_comparison, side
-from distract.studies.consistency.design import TURNS, set_obstacle
-from distract.studies.consistency.draw import Quadruple, Triple, draw_quadruples, draw_triples
-from distract.studies.consistency.measures import compare_outcomes, find_chain
+from distract.studies.consistency.measures import find_chain
+from distract.studies.consistency.session import TURNS, Quadruple, Triple, draw_quadruples, draw_triples, set_obstacle
 from distract.studies.eligibility import pair_obstacle
 from distract.testing.invariants.call import invariant
 from distract.testing.invariants.changes import make_rewrite
@@ -148,8 +147,7 @@ def independent_of_irrelevant_response(case: Case, four: Quadruple, setup: Judge
     before, after = yield from gather([_compare_with_third(case, (a, b, third), setup) for third in thirds])
     if invalid := setup.reject_invalid(case, before, after):
         return invalid
-    is_reversed, _ = compare_outcomes(before.outcome or "tie", after.outcome or "tie")
-    if not is_reversed:
+    if {before.outcome, after.outcome} != {"a", "b"}:
         return Observation(case)
     names = ("response 1", "response 2")
     details = (

@@ -52,7 +52,7 @@ def rewrites(
     if chosen and chosen.asks:
         raise UsageError(f"attack {attack!r} needs a model, so no rewrite can be drawn; use one that has a rule")
     known = (one for one in registry.attacks().values() if one.name != BASELINE and not one.asks)
-    usable = [chosen] if chosen else [one for one in known if one.truth in ("same", "control")]
+    usable = [chosen] if chosen else [one for one in known if one.effect in ("same", "control")]
     if data is None:
         return _distracting_cases(usable, pairs(kinds=check_kinds(kinds)), loosen=True)
     cases = [strip_rewrites(case) for case in choose_cases(data, 2, kinds)]

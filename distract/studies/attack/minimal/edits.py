@@ -1,17 +1,119 @@
-"""The edits between two texts, about a word each; any of them can be applied without the others.
-
-All together make the rewrite exactly. A text with only some applied should still read well, so white space belongs to
-an adjacent word.
-"""
+"""The edits between a response and its rewrite: words that match, groups that belong together, and how to show them."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
-from distract.core.records import Edit
-from distract.studies.attack.minimal.alignment import Spans, gap, match_words, settle_edges
+from distract.core.printable import line
+from distract.core.records import Edit, MinimalFlip
+
+MOST = 1 << 29
+"""Maximum number of pairs of words, without common start and end, for which to find the longest common sequence."""
+
+Spans = Sequence[tuple[int, int]]
+"""The places of the words of a text, between an empty word at either end."""
+
+WordMatches = Sequence[tuple[int, int]]
+"""Words that two texts have in common, in order, as pairs of word numbers."""
+
+_SENTENCE, _CLAUSE = ".!?…。！？", ",;:—，、；："  # characters that end one
+
+
+def match_words(old: Sequence[str], new: Sequence[str]) -> WordMatches:
+    """Find the longest sequence of words that both texts have in common.
+
+    Bit-parallel (Hyyrö 2004, "Bit-parallel LCS-length computation revisited"): one addition of long integers per old
+    word. All sums are kept, one bit per pair of words; beyond ``MOST`` pairs only the common start and end count.
+    """
+    shorter = min(len(old), len(new))
+    head = next((k for k in range(shorter) if old[k] != new[k]), shorter)
+    tail = next((k for k in range(shorter - head) if old[-1 - k] != new[-1 - k]), shorter - head)
+    middle = new[head : len(new) - tail]
+    if len(middle) * (len(old) - head - tail) > MOST:
+        middle = []
+    places: dict[str, int] = {}
+    for column, word in enumerate(middle):
+        places[word] = places.get(word, 0) | 1 << column
+    # A bit is 0 if the longest sequence grows with that column.
+    row = every = (1 << len(middle)) - 1
+    rows = [row]
+    for word in old[head : len(old) - tail]:
+        hit = row & places.get(word, 0)
+        row = (row + hit | row - hit) & every
+        rows.append(row)
+    matches = []
+    at, column = len(rows) - 1, len(middle)
+    while at and column:
+        if rows[at] >> column - 1 & 1:
+            column -= 1
+            continue
+        at -= 1
+        if rows[at] >> column - 1 & 1:
+            column -= 1
+            matches.append((head + at, head + column))
+    ends = ((len(old) - k, len(new) - k) for k in range(tail, 0, -1))
+    return [*((k, k) for k in range(head)), *reversed(matches), *ends]
+
+
+def settle_edges(texts: tuple[str, str], spans: tuple[Spans, Spans], same: WordMatches) -> WordMatches:
+    """Move insertions and deletions so that they begin and end with a sentence or line, if possible.
+
+    A sentence added at the end of a text ends in a full stop, and so does the one before it: which of the two is new is
+    open. Here it is the last.
+    """
+    words = [[text[start:end] for start, end in places] for text, places in zip(texts, spans, strict=True)]
+    matches = list(same)
+    for at in range(len(matches) - 1):
+        (i, j), (k, m) = matches[at : at + 2]
+        if (k == i + 1) == (m == j + 1):
+            continue
+        # Find the text with the extra words, and their place.
+        side = int(k == i + 1)
+        start, end = matches[at][side] + 1, matches[at + 1][side]
+        lowest = -_count_moves(words[side], matches, at, end - 1, start - 1, -1)
+        highest = _count_moves(words[side], matches, at + 1, start, end, 1)
+        place, block = (texts[side], spans[side]), (start, end)
+        scores = {move: sum(_score_edge(*place, word + move) for word in block) for move in range(lowest, highest + 1)}
+        best = max(scores, key=lambda move: (scores[move], -abs(move)))
+        size = end - start if best < 0 else start - end
+        for moved in range(at + 1 + min(best, 0), at + 1 + max(best, 0)):
+            old, new = matches[moved]
+            matches[moved] = (old, new + size) if side else (old + size, new)
+    return matches
+
+
+def _count_moves(words: Sequence[str], same: WordMatches, match: int, leaves: int, enters: int, step: int) -> int:
+    """Count by how many words a block can move one way without touching another change.
+
+    It can move if the word it leaves equals the one it takes in.
+    """
+    moved = 0
+    while 0 < match < len(same) - 1 and words[leaves] == words[enters]:
+        (i, j), (k, m) = same[match], same[match + step]
+        if (k, m) != (i + step, j + step):
+            break
+        moved, match, leaves, enters = moved + 1, match + step, leaves + step, enters + step
+    return moved
+
+
+def _score_edge(text: str, spans: Spans, word: int) -> int:
+    """Score a place before a word as the edge of a change: 4 for a line, 3 a sentence, 2 a clause, 1 a word."""
+    before, last = gap(text, spans, word), text[max(0, spans[word - 1][1] - 1)]
+    if word in (1, len(spans) - 1) or "\n" in before:
+        return 4
+    return 3 if last in _SENTENCE else 2 if last in _CLAUSE else int(before != "")
+
+
+def gap(text: str, spans: Spans, word: int) -> str:
+    """Return the text before a word."""
+    return text[spans[word - 1][1] : spans[word][0]]
+
 
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e\u200c\u200d\ufe0f"
 """Marks that belong to a letter: accents, vowel signs, joiners."""
@@ -35,8 +137,7 @@ def group_edits(edits: Iterable[Edit]) -> tuple[tuple[Edit, ...], ...]:
     """Group adjacent edits: a reader sees them as one change."""
     grouped: list[list[Edit]] = []
     for edit in edits:
-        last = grouped[-1][-1] if grouped else None
-        if last is not None and (last.turn, last.end) == (edit.turn, edit.start):
+        if grouped and (grouped[-1][-1].turn, grouped[-1][-1].end) == (edit.turn, edit.start):
             grouped[-1].append(edit)
         else:
             grouped.append([edit])
@@ -50,13 +151,11 @@ def _edit_turn(turn: int, original: str, rewrite: str) -> Iterator[Edit]:
     words = ([text[start:end] for start, end in spans[1:-1]] for text, spans in zip(texts, (old, new), strict=True))
     same = [(0, 0), *((i + 1, j + 1) for i, j in match_words(*words)), (len(old) - 1, len(new) - 1)]
     for (i, j), (k, m) in pairwise(settle_edges(texts, (old, new), same)):
-        yield from _edit_gap(turn, texts, old[i : k + 1], new[j : m + 1])
-
-
-def _edit_gap(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
-    if len(old) != len(new):
-        old, new = _chunks(texts[0], old), _chunks(texts[1], new)
-    yield from (_replace_words if len(old) == len(new) else _delete_and_insert)(turn, texts, old, new)
+        places: tuple[Spans, Spans] = (old[i : k + 1], new[j : m + 1])
+        if len(places[0]) != len(places[1]):
+            places = _chunks(original, places[0]), _chunks(rewrite, places[1])
+        edit = _replace_words if len(places[0]) == len(places[1]) else _delete_and_insert
+        yield from edit(turn, texts, *places)
 
 
 def _replace_words(turn: int, texts: tuple[str, str], old: Spans, new: Spans) -> Iterator[Edit]:
@@ -106,7 +205,6 @@ def _make_edit(turn: int, texts: tuple[str, str], old: tuple[int, int], new: tup
 
 
 def _chunks(text: str, spans: Spans) -> Spans:
-    """Attach punctuation to words."""
     chunks = [spans[0]]
     for start, end in spans[1:-1]:
         before, last = chunks[-1]
@@ -115,3 +213,54 @@ def _chunks(text: str, spans: Spans) -> Spans:
         else:
             chunks.append((start, end))
     return [*chunks, spans[-1]]
+
+
+WIDTH = 80
+"""Maximum number of characters of a phrase to show."""
+
+ChangeKind = Literal["added", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class FlipWord:
+    """A word that flips verdicts: lower case, without punctuation around it, with its number of smallest flips."""
+
+    text: str
+    change: ChangeKind
+    flips: int
+
+
+def count_words(smallest: Iterable[MinimalFlip]) -> tuple[FlipWord, ...]:
+    """Count in how many of the smallest flips each word plays a part."""
+    counts = Counter[tuple[str, ChangeKind]]()
+    for flip in smallest:
+        changed = set[tuple[str, ChangeKind]]()
+        for texts in _join_phrases(flip.edits):
+            old, new = (dict.fromkeys(map(_strip_punctuation, text.split())) for text in texts)
+            added, removed = [word for word in new if word not in old], [word for word in old if word not in new]
+            # Of a phrase that adds no word, count those removed.
+            change: ChangeKind = "added" if added else "removed"
+            changed |= {(word.casefold(), change) for word in added or removed}
+        counts.update(changed)
+    words = (FlipWord(text, change, flips) for (text, change), flips in counts.items())
+    return tuple(sorted(words, key=lambda word: (-word.flips, word.text, word.change)))
+
+
+def describe_edits(edits: Iterable[Edit], width: int = WIDTH) -> tuple[str, ...]:
+    """Describe edits, adjacent ones as one change: ``"might be" → "is"``, ``+ "very"``, ``− "perhaps"``."""
+    phrases = list[str]()
+    for old, new in (map(line, texts) for texts in _join_phrases(edits)):
+        one, other = (f'"{text if len(text) <= width else text[: width - 1] + "…"}"' for text in (old, new))
+        change = f"{one} → {other}" if old and new else f"+ {other}" if new else f"− {one}"
+        phrases.append("white space" if old == new else change)
+    return tuple(phrases)
+
+
+def _join_phrases(edits: Iterable[Edit]) -> Iterator[tuple[str, str]]:
+    for phrase in group_edits(edits):
+        yield "".join(edit.old for edit in phrase), "".join(edit.new for edit in phrase)
+
+
+def _strip_punctuation(word: str) -> str:
+    inside = [at for at, sign in enumerate(word) if unicodedata.category(sign)[0] in "LN"]
+    return word[inside[0] : inside[-1] + 1] if inside else word

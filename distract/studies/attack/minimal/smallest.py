@@ -1,29 +1,126 @@
-"""Search one rewrite that flipped a verdict for the fewest edits that still flip it, one text after another.
-
-The requests for the original and the full rewrite are those of the run that found the flip, so the store answers them.
-"""
+"""The smallest part of a rewrite that still flips a verdict: which flips to take, the search, and its report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, zip_longest
+from types import MappingProxyType
+from typing import Any
 
-from distract.core.plan import Plan, gather
+from distract.core import records
+from distract.core.errors import UnknownName
+from distract.core.plan import Plan, PlanResult, T, gather, tap
 from distract.core.plugin import Comparison, Protocol
-from distract.core.records import MIRROR, Case, Edit, MinimalFlip, Outcome, Response, Row, apply_edits
+from distract.core.printable import count, line
+from distract.core.records import MIRROR, Case, CaseResult, MinimalFlip, Outcome, Response, Rewrite, Row, apply_edits
+from distract.core.runs import LoadedRun
 from distract.judging.comparison import judge_comparison, side
 from distract.judging.orders import Manner
 from distract.judging.verdicts import outcome
-from distract.studies.attack.flips import strengths
-from distract.studies.attack.minimal.edits import find_edits, group_edits
-from distract.studies.attack.minimal.search import MOST, Subset, search
+from distract.report.blocks import Block, Heading, Sentence, Span, Table, TableRow, Words, sentences
+from distract.stats.measures import headline
+from distract.studies.attack.flips import Flip, FlipOutcome, find_flips, strengths
+from distract.studies.attack.minimal.edits import count_words, describe_edits, find_edits, group_edits
+from distract.studies.attack.selection import AuditConfig
+
+MOST = 500
+"""Default maximum number of subsets to test."""
+
+Subset = frozenset[int]
+
+Ask = Callable[[Sequence[Subset]], Plan[Sequence[bool]]]
+"""Decides for each subset whether it is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """A subset that is enough; ``minimal`` unless the search ended too early to be sure."""
+
+    subset: Subset
+    minimal: bool
+
+
+def search(groups: Sequence[Sequence[int]], ask: Ask, most: int = MOST) -> Plan[SearchResult]:
+    """Search for a minimal subset that is enough.
+
+    The full set is known to be enough and the empty set not to be; neither is tested.
+    """
+    order = [one for group in groups for one in group]
+    if not order:
+        raise ValueError("nothing to search: the full set is empty")
+    answers = _Answers(ask, most, {frozenset(): False, frozenset(order): True})
+    try:
+        needed = yield from _filter_needed(answers, frozenset(), [frozenset(group) for group in groups if group])
+        subset = frozenset[int]().union(*needed)
+        for group in reversed(groups):
+            if len(parts := [frozenset((one,)) for one in group if one in subset]) > 1:
+                base = subset.difference(group)
+                subset = base.union(*(yield from _filter_needed(answers, base, parts)))
+        return SearchResult((yield from _minimise(answers, order, subset)), minimal=True)
+    except _BudgetSpent:
+        enough = (subset for subset, is_enough in answers.answers.items() if is_enough)
+        return SearchResult(min(enough, key=len), minimal=False)
+
+
+class _BudgetSpent(Exception):
+    """The search has used all its tests."""
+
+
+@dataclass(slots=True)
+class _Answers:
+    """Answers by subset, at most ``most`` of them new."""
+
+    ask: Ask
+    most: int
+    answers: dict[Subset, bool]
+
+    def look_up(self, sets: Sequence[Subset]) -> Plan[Mapping[Subset, bool]]:
+        """Return the answer for each subset; unknown ones are tested together."""
+        new = [one for one in dict.fromkeys(sets) if one not in self.answers]
+        # The empty and the full set were not tested.
+        if len(self.answers) - 2 + len(new) > self.most:
+            raise _BudgetSpent
+        if new:
+            self.answers.update(zip(new, (yield from self.ask(new)), strict=True))
+        return MappingProxyType(self.answers)
+
+
+def _filter_needed(known: _Answers, base: Subset, parts: Sequence[Subset], is_short: bool = True) -> Plan[list[Subset]]:
+    """Return the parts still needed beside ``base``, which is not enough alone if it ``is_short``; prefer the first."""
+    if not is_short and (yield from known.look_up([base]))[base]:
+        return []
+    if len(parts) == 1:
+        return list(parts)
+    half = len(parts) // 2
+    first, last = parts[:half], parts[half:]
+    late = yield from _filter_needed(known, base.union(*first), last, is_short=False)
+    # If none of the last ones is needed, the base is still known not to be enough.
+    early = yield from _filter_needed(known, base.union(*late), first, is_short=not late)
+    return [*early, *late]
+
+
+def _minimise(known: _Answers, order: Sequence[int], subset: Subset) -> Plan[Subset]:
+    """Remove every element that is not needed; if more is always better, one round confirms that all are."""
+    while True:
+        without = {one: subset - {one} for one in reversed(order) if one in subset}
+        answers = yield from known.look_up(list(without.values()))
+        free = [one for one, rest in without.items() if answers[rest]]
+        if not free:
+            return subset
+        subset = without[free[0]]
+        for one in free[1:]:
+            rest = subset - {one}
+            if (yield from known.look_up([rest]))[rest]:
+                subset = rest
+
 
 Turns = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class _Pair:
+class Pair:
     """A response under rewriting beside a fixed one, with a row for each text judged so far."""
 
     case: Case
@@ -35,26 +132,15 @@ class _Pair:
     helped: bool
     rows: dict[Turns, Row] = field(default_factory=dict)
 
-    @property
-    def winning_outcome(self) -> Outcome:
-        """The verdict if the rewritten response wins."""
-        return "a" if self.first else "b"
-
     def judge(self, responses: Iterable[Response]) -> Plan[None]:
+        """Judge each rewrite that is not judged yet."""
         new = {response.turns: response for response in responses if response.turns not in self.rows}
         rows = yield from gather([self._row(response) for response in new.values()])
         self.rows.update(zip(new, rows, strict=True))
 
     def outcome(self, turns: Turns) -> Outcome | None:
+        """Return the verdict on a text that is judged."""
         return outcome(self.rows[turns].judgments, self.rule)
-
-    def is_certain(self, original: Response, edits: Sequence[Edit]) -> bool:
-        """Return whether every verdict without one of the edits is valid."""
-        subsets = ((edit for edit in edits if edit is not left_out) for left_out in edits)
-        return all(self.outcome(apply_edits(original.turns, subset)) is not None for subset in subsets)
-
-    def strengths(self, turns: Turns) -> tuple[float, float]:
-        return strengths(self.rows[turns].judgments, self.rule, not self.first)
 
     def _row(self, response: Response) -> Plan[Row]:
         one, two = (response, self.other) if self.first else (self.other, response)
@@ -63,69 +149,44 @@ class _Pair:
         return judge_comparison(row, self.protocol, Comparison(case, one, two), self.manner, self.helped)
 
 
-def find_smallest(
-    case: Case,
-    protocol: Protocol,
-    rule: str | None,
-    original: Response,
-    rewrite: Response,
-    other: Response,
-    *,
-    first: bool,
-    manner: Manner,
-    helped: bool,
-    most: int = MOST,
-) -> Plan[MinimalFlip | str]:
-    """Search for the fewest edits that still flip a verdict."""
+def find_smallest(pair: Pair, original: Response, rewrite: Response, most: int = MOST) -> Plan[MinimalFlip | str]:
+    """Search for the fewest edits that still flip the verdict on a pair."""
     if len(original.turns) != len(rewrite.turns):
         return "the rewrite has another number of turns than the original"
-    pair = _Pair(case, protocol, rule, other, first, manner, helped)
     yield from pair.judge([original, rewrite])
-    for text, turns, expected in (
-        ("original", original.turns, MIRROR[pair.winning_outcome]),
-        ("whole rewrite", rewrite.turns, pair.winning_outcome),
-    ):
+    win: Outcome = "a" if pair.first else "b"
+    for text, turns, expected in (("original", original.turns, MIRROR[win]), ("whole rewrite", rewrite.turns, win)):
         if (verdict := pair.outcome(turns)) != expected:
-            why = pair.rows[turns].excluded or _describe_outcome(verdict, pair.winning_outcome)
+            why = pair.rows[turns].excluded or _describe_outcome(verdict, win)
             return f"could not reproduce the verdict on the {text}: {why}"
     changes = find_edits(original.turns, rewrite.turns)
 
     def ask(sets: Sequence[Subset]) -> Plan[list[bool]]:
         texts = [apply_edits(original.turns, (changes[index] for index in sorted(subset))) for subset in sets]
         yield from pair.judge([replace(rewrite, turns=turns) for turns in texts])
-        return [pair.outcome(turns) == pair.winning_outcome for turns in texts]
+        return [pair.outcome(turns) == win for turns in texts]
 
     result = yield from search(_group_edits(changes), ask, most)
     edits = tuple(changes[index] for index in sorted(result.subset))
     turns = apply_edits(original.turns, edits)
-    return MinimalFlip(
-        case=case,
-        protocol=protocol.name,
-        rule=rule,
-        attack=rewrite.attack or "",
-        rewritten=original.author,
-        severity=original.severity,
-        other=other.author,
-        edits=edits,
-        of=len(changes),
-        original=original.turns,
-        turns=turns,
-        before=pair.strengths(original.turns),
-        after=pair.strengths(turns),
-        comparisons=len(pair.rows) - 2,
-        requests=len({key for row in pair.rows.values() for key in row.keys}),
-        invalid=sum(pair.outcome(turns) is None for turns in pair.rows),
-        minimal=result.minimal and pair.is_certain(original, edits),
-    )
+    place = (pair.case, pair.protocol.name, pair.rule, rewrite.attack or "", original.author, original.severity)
+    sides = (original.turns, turns)
+    before, after = (strengths(pair.rows[text].judgments, pair.rule, not pair.first) for text in sides)
+    requests = len({key for row in pair.rows.values() for key in row.keys})
+    invalid = sum(pair.outcome(turns) is None for turns in pair.rows)
+    # It is certain only if every verdict without one of the edits is valid.
+    subsets = ((edit for edit in edits if edit is not left_out) for left_out in edits)
+    is_minimal = result.minimal and None not in (pair.outcome(apply_edits(original.turns, rest)) for rest in subsets)
+    counts = (len(pair.rows) - 2, requests, invalid)
+    return MinimalFlip(*place, pair.other.author, edits, len(changes), *sides, before, after, *counts, is_minimal)
 
 
-def _group_edits(changes: tuple[Edit, ...]) -> list[list[int]]:
+def _group_edits(changes: tuple[records.Edit, ...]) -> list[list[int]]:
     """Group edits by phrase, the largest first: they are the likeliest to matter, so the search keeps them."""
     places = iter(range(len(changes)))
     sizes = [len("".join((change.old + change.new).split())) for change in changes]
-    groups = [
-        sorted((next(places) for _ in phrase), key=lambda index: -sizes[index]) for phrase in group_edits(changes)
-    ]
+    phrases = ([next(places) for _ in phrase] for phrase in group_edits(changes))
+    groups = [sorted(phrase, key=lambda index: -sizes[index]) for phrase in phrases]
     return sorted(groups, key=lambda group: -sum(sizes[index] for index in group))
 
 
@@ -133,3 +194,150 @@ def _describe_outcome(verdict: Outcome | None, win: Outcome) -> str:
     if verdict is None:
         return "no valid verdict"
     return "it is a tie" if verdict == "tie" else f"the rewritten response {'wins' if verdict == win else 'loses'}"
+
+
+def clearest_flips(
+    rows: Iterable[Row],
+    rewrites: Iterable[Rewrite],
+    protocols: Mapping[str, Sequence[str]],
+    attacks: Sequence[str],
+    most: int,
+    case: str | None = None,
+    outcome: FlipOutcome = "flip",
+) -> tuple[Flip, ...]:
+    """Return the clearest flips of a run, or the verdicts that changed in another way.
+
+    Protocols measure strength on different scales, so they take turns: the clearest flip of each, then the second of
+    each.
+    """
+    rows, rewrites = [row for row in rows if row.design == "flip" and case in (None, row.case)], list(rewrites)
+    ranked = []
+    for protocol, rules in protocols.items():
+        rule = headline("flip_rate", rules)
+        flips = (find_flips(rows, rewrites, protocol, rule, attack, most, outcome=outcome) for attack in attacks)
+        # Sorting is stable, so among equals the attack named first comes first.
+        ranked.append(sorted(chain.from_iterable(flips), key=lambda flip: -abs(flip.margin)))
+    turns = (flip for turn in zip_longest(*ranked) for flip in turn if flip is not None)
+    return tuple(turns)[:most]
+
+
+def find_run_flips(
+    run: LoadedRun,
+    protocols: Sequence[str] = (),
+    attacks: Sequence[str] = (),
+    case: str | None = None,
+    outcomes: Sequence[FlipOutcome] = ("flip",),
+) -> tuple[Flip, ...]:
+    """Return the flips of a run, the clearest of each outcome first; controls count only if they are named.
+
+    Raises:
+        UsageError: the run is of another command, or has no such protocol or attack.
+    """
+    run.check_command("attack", "gate")
+    p = run.parameters
+    written = [name for name in p["attacks"] if name != records.RESAMPLED]
+    for kind, names, known in (("protocol", protocols, [*p["protocols"]]), ("attack", attacks, written)):
+        if unknown := [name for name in names if name not in known]:
+            raise UnknownName(kind, unknown[0], known, "the run has no other")
+    rules = {name: rules for name, rules in p["protocols"].items() if not protocols or name in protocols}
+    rows, rewrites, attacks = list(run.rows), list(run.rewrites), attacks or distractors(p)
+    flips = (clearest_flips(rows, rewrites, rules, attacks, len(rows), case, outcome) for outcome in outcomes)
+    return tuple(chain.from_iterable(flips))
+
+
+def search_flip(
+    flip: Flip,
+    case: Case,
+    protocol: Protocol,
+    manner: Manner,
+    helped: bool,
+    rewrites: Iterable[Rewrite],
+    most: int = MOST,
+) -> Plan[MinimalFlip | str]:
+    """Search for the smallest part of one flip."""
+    severity, other_severity = flip.severities
+    place = (flip.case, flip.rewritten, severity, flip.attack)
+    accepted = ((one, one.response) for one in rewrites if one.is_accepted)
+    same = (one for one, r in accepted if (one.case, r.author, r.severity, r.attack) == place)
+    rewrite = next(same, None)
+    if rewrite is None:
+        return "no rewrite is on record"
+    original = _find_response(case, flip.rewritten, severity, rewrite.original)
+    other = _find_response(case, flip.other, other_severity)
+    if original is None or other is None:
+        return f"the data no longer hold what {flip.rewritten if original is None else flip.other} answered"
+    pair = Pair(case, protocol, flip.rule, other, flip.first, manner, helped)
+    return (yield from find_smallest(pair, original, rewrite.response, most))
+
+
+def _find_response(case: Case, author: str, severity: int | None, turns: Turns | None = None) -> Response | None:
+    matches = (response for response in case.originals if (response.author, response.severity) == (author, severity))
+    return next((response for response in matches if turns in (None, response.turns)), None)
+
+
+def search_flips(
+    parameters: Mapping[str, Any],
+    audit: AuditConfig,
+    cases: Iterable[Case],
+    rows: Sequence[Row],
+    rewrites: Sequence[Rewrite],
+) -> Iterator[Plan[CaseResult]]:
+    """Yield the searches for the smallest part of a run's clearest flips, its last stage."""
+    by_id, protocols = {case.id: case for case in cases}, {protocol.name: protocol for protocol in audit.protocols}
+    attacks, rewrites = distractors(parameters), tuple(rewrites)
+    for flip in clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):
+        place = (by_id[flip.case], protocols[flip.protocol])
+        plan = search_flip(flip, *place, audit.manner, audit.helped, rewrites)
+        yield _record_search(stop_unanswered(plan))
+
+
+def stop_unanswered(plan: Plan[T | str]) -> Plan[T | str]:
+    """End a search when a model does not answer: its verdict would wrongly count as no flip."""
+
+    def check(_: Sequence[records.Request], replies: Sequence[records.Reply]) -> PlanResult[T | str] | None:
+        lost = next((reply.failure for reply in replies if not reply.answered), None)
+        return PlanResult(f"a request got no answer ({line(lost)})") if lost else None
+
+    return tap(plan, on_replies=check)
+
+
+def _record_search(plan: Plan[MinimalFlip | str]) -> Plan[CaseResult]:
+    result = yield from plan
+    if isinstance(result, str):
+        return CaseResult()
+    # Keep only what is shown of the case.
+    return CaseResult(smallest=[replace(result, case=Case(result.case.id, result.case.prompt, ()))])
+
+
+def distractors(parameters: Mapping[str, Any]) -> list[str]:
+    """Return the attacks of a run without its controls."""
+    return [name for name in parameters["attacks"] if name not in parameters["controls"]]
+
+
+TOP = 10
+"""Words to show."""
+
+
+def minimal_parts(smallest: Sequence[MinimalFlip]) -> Iterator[Block]:
+    """Show the words that flip a judge, and each smallest flip."""
+    if not smallest:
+        yield from sentences(["smallest flips: found no flip to explain"])
+        return
+    words = count_words(smallest)[:TOP]
+    rows: list[TableRow] = [("", line(word.text), [word.change, f"{word.flips}/{len(smallest)}"]) for word in words]
+    yield Table("Words that flip this judge", ("word", "change", "flips"), rows)
+    yield Heading("Smallest flips: the edits between original and rewrite that are enough", level=3)
+    for flip in smallest:
+        rule = f" by {line(flip.rule)}" if flip.rule else ""
+        name = Span(f"case {line(flip.case.id)}, {line(flip.protocol)}{rule}, {line(flip.attack)}:", "strong")
+        edits = Span(f"\n {describe_smallest(flip)}; {count(flip.requests, 'judge call')}")
+        yield Sentence(Words((name, edits)), apart=False)
+
+
+def describe_smallest(flip: MinimalFlip) -> str:
+    """Describe the edits that are enough."""
+    invalid = f"no valid verdict in {flip.invalid} of {count(flip.comparisons, 'comparison')}"
+    reasons = {"fewer might do": not flip.minimal, invalid: flip.invalid}
+    unsure = "; ".join(reason for reason, holds in reasons.items() if holds)
+    edits = f"{len(flip.edits)} of {count(flip.of, 'edit')} {'is' if len(flip.edits) == 1 else 'are'} enough"
+    return f"{edits}{f' ({unsure})' if unsure else ''}: {', '.join(describe_edits(flip.edits))}"

@@ -107,10 +107,8 @@ class CompactRows:
         self._cases: list[tuple[str, str]] = []
         self.designs: list[str] = []
         # Keep both rules: figures are summarised by one and compared by the other.
-        self._rules: dict[str, tuple[str | None, ...]] = {
-            name: tuple(dict.fromkeys((*names, "score", "rating"))) if names else (None,)
-            for name, names in rules.items()
-        }
+        both = ("score", "rating")
+        self._rules = {name: tuple(dict.fromkeys((*own, *both))) if own else (None,) for name, own in rules.items()}
         self._kinds: dict[tuple[Any, ...], int] = {}
         self._kind: list[RowKind] = []
         self._places: dict[tuple[str, str], int] = {}
@@ -128,7 +126,14 @@ class CompactRows:
     def extend(self, rows: Iterable[Row]) -> None:
         """Add rows of the same run."""
         for row in rows:
-            self._add(row)
+            if row.design not in self.designs:
+                self.designs.append(row.design)
+            case = (row.case, row.cluster)
+            place = self._places.setdefault(case, len(self._cases))
+            if place == len(self._cases):
+                self._cases.append(case)
+            if row.protocol in self._rules:
+                self._add(row, place)
 
     @property
     def clusters(self) -> dict[str, str]:
@@ -155,15 +160,7 @@ class CompactRows:
         """Return the effort behind the verdicts of a protocol."""
         return self._spent.get(protocol, _Requests()).spent()
 
-    def _add(self, row: Row) -> None:
-        if row.design not in self.designs:
-            self.designs.append(row.design)
-        case = (row.case, row.cluster)
-        place = self._places.setdefault(case, len(self._cases))
-        if place == len(self._cases):
-            self._cases.append(case)
-        if row.protocol not in self._rules:
-            return
+    def _add(self, row: Row, place: int) -> None:
         preferences = tuple([None if j.failure is not None else j.preferred for j in row.judgments])
         outcomes = tuple([(rule, outcome(row.judgments, rule)) for rule in self._rules[row.protocol]])
         passes, reaches = (_compare_scores(row, marks.get(row.protocol)) for marks in (self.marks, self.floors))

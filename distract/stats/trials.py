@@ -1,0 +1,213 @@
+"""One rewritten response against its rival, and what a measure takes of it: the columns of the table of measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from distract.core.records import Outcome
+
+Unit = tuple[Hashable, ...]
+
+
+Aim = Literal["fixed", "loser", "winner", "worse", "mark", "reach"]
+"""Which response a trial is about.
+
+``fixed``: a good response against its own rewrite, or against a worse one. ``loser``: the one that lost before any
+rewrite, and at a tie the ``worse`` one. ``winner``: the one that won. ``worse``: the one labelled worse, else the
+second by author, whatever the verdict before. ``mark``: each response against the pass mark, where b means that it
+passes; ``reach``: the same with the middle of the scale where there is no mark, and no verdict before.
+"""
+
+
+TIED = "baseline is a tie"
+
+
+EXCLUDED = "excluded"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One rewritten response (b) against its rival (a).
+
+    ``before`` and ``after`` are None without a valid verdict; ``excluded`` says why nothing was judged before the
+    rewrite, ``missing`` why nothing was judged after it. ``rows`` are the rows before and after, where there are any.
+    Where nothing is attacked, ``before`` is what ``after`` is compared with, ``verdicts`` holds the verdict of each
+    order (None: invalid), and ``amount`` what a comparison took.
+    """
+
+    unit: Unit
+    cluster: str
+    before: Outcome | None
+    after: Outcome | None
+    label: Outcome | None = None
+    excluded: str | None = None
+    missing: str | None = None
+    rows: tuple[Any, Any] = (None, None)
+    verdicts: tuple[Outcome | None, ...] = ()
+    amount: float = 0.0
+
+
+Design = Literal["fixed", "flip", "severity"]
+
+
+Sampling = Literal["verdict", "slot", "comparison", "orders", "control", "parser", "published", "published orders"]
+
+
+Per = Sampling | Literal["calls", "tokens", "triple", "set"]
+"""What one trial is where nothing is attacked.
+
+``verdict``: a labelled verdict in one order, ``slot``: a verdict with the response shown first as the one before.
+``comparison``: all verdicts on a pair, ``orders``: the same where there are several. ``control``: the verdict over all
+orders before and after a control. ``parser``: the stored verdict and the one read from the text. ``published``: a
+verdict, or a pair, as the authors of a published run count it, ``published orders``: all verdicts on a pair.
+``calls``, ``tokens``: a pair of which the number is known. ``triple``: a is the outcome that a chain demands, before
+it is a tie without one. ``set``: a pair beside two third responses.
+"""
+
+
+STYLES = ("same", "control")
+"""The effects under which any change of the verdict counts."""
+
+
+CLAIMS = ("unearned", "injection")
+
+
+EFFECTS: Mapping[str, tuple[str, str]] = {
+    "unearned": ("Unsupported claims", "an unsupported claim"),
+    "injection": ("Injections", "words to the judge"),
+    "hollow": ("Hollow answers", "an answer without content"),
+}
+"""The effects whose measures have a table for each: what such rewrites are called, and by what one wins."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measure:
+    """One figure of a run.
+
+    Attributes:
+        name: name in documents and of ``--measure``.
+        designs: comparisons that it needs; empty for one that every design has.
+        aim: trials that it takes; None for a figure that is no rate of trials.
+        effects: effects of the attacks whose trials it takes; empty for a figure before any rewrite.
+        value: value of a trial, from 0 to 1.
+        over: why a trial does not count; None if it does.
+        known: value of a trial that needs no rewrite, or no verdict; None if it does.
+        unread: value of a trial whose verdict is unreadable; None to leave it out.
+        needs_before: whether a trial needs a valid verdict before the rewrite.
+        alone: whether a response against its own original has a value too, where the data have no pairs.
+        margin: whether leads up to the indifference margin are ties.
+        minus: measure whose value on the same trials it subtracts.
+        scale: rescales the mean and the ends of its interval.
+        unit: unit of the value.
+        headline: rule that summarises a scoring protocol.
+        primary: whether it is what attacks of its effects are meant to raise.
+        compared: whether it compares the protocols of its design.
+        title: title of its table; after what the rewrites are called, where each effect has one.
+        cells: columns of that table; ``%`` has the name of its column, if any, and ``…`` stands for those of the
+            measures beside it that the run has.
+        brief: whether that table has the headline rules only.
+        beside: measure in whose table its column stands.
+        shows: columns about its own comparisons after that; with ``n`` or ``k/n`` the table is one of their own.
+        plot: title of its plot, and the values to mark there by name.
+        column: name of its column in a table of another measure.
+        legend: meaning of that column.
+        more: what the glossary adds to the legend; its meaning, if there is no legend.
+        noun: name in a sentence; by default the name.
+        hit: a trial that a gate counts, one without a value where high is better.
+        hits: what those trials did.
+        action: the same in a sentence that names the ``{rewrite}`` and, by effect, the ``{means}``.
+        needs: what a run judges for it beyond its designs.
+        first: which protocol comes first in a ranking by it.
+        limit: option of a gate for the largest value to accept, or the smallest; empty without one.
+        better: which end of its range is better.
+        missing: why a run may lack it.
+        hidden: whether no document holds it, since another measure subtracts it.
+        per: what a trial is where nothing is attacked; None for a measure of attacks alone, or of no trials.
+        capped: whether its interval is never narrower than that of independent trials.
+    """
+
+    name: str
+    designs: tuple[Design | Literal["people", "pass", "triple", "set"], ...] = ()
+    aim: Aim | None = None
+    effects: tuple[str, ...] = STYLES
+    value: Callable[[Trial], float] = lambda trial: float(trial.after == "b")
+    over: Callable[[Trial], str | None] = lambda trial: None
+    known: Callable[[Trial], float | None] = lambda trial: None
+    unread: Callable[[Trial], float] | None = None
+    needs_before: bool = True
+    alone: bool = False
+    margin: bool = False
+    minus: str = ""
+    scale: Callable[[float], float] | None = None
+    unit: str = "share"
+    headline: Literal["score", "rating"] = "score"
+    primary: bool = False
+    compared: bool = False
+    title: str = ""
+    cells: tuple[str, ...] = ("%", "95% CI", "k/n", "…", "inv.", "excl.")
+    brief: bool = False
+    plot: tuple[str, Mapping[str, float]] = ("", {})
+    beside: str = ""
+    shows: tuple[str, ...] = ()
+    column: str = ""
+    legend: str = ""
+    more: str = ""
+    noun: str = ""
+    hit: str = ""
+    hits: str = ""
+    action: str = ""
+    needs: Literal["", "winners", "placebos", "crossings"] = ""
+    first: str = ""
+    limit: str = ""
+    better: Literal["low", "high"] = "low"
+    missing: str = ""
+    hidden: bool = False
+    per: Per | None = None
+    capped: bool = True
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Its names in tables: a column, the title of a gate's, or the label of a row."""
+        label = self.words if self.limit or self.per == "verdict" else ""
+        return tuple(dict.fromkeys(name for name in (self.column, label) if name))
+
+    @property
+    def words(self) -> str:
+        """Its name in a sentence."""
+        return self.noun or self.name.replace("_", " ")
+
+    @property
+    def failure(self) -> str:
+        """The name of the rate that a gate bounds: its own, or that of its hits where high is better."""
+        return self.words if self.better == "low" else f"{self.hit} rate"
+
+    @property
+    def key(self) -> str:
+        """The name of its limit in Python."""
+        return self.limit.replace("-", "_")
+
+    @property
+    def is_hit_rate(self) -> bool:
+        """Whether a gate decides it by counting hits."""
+        return bool(self.limit and self.aim)
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether it compares responses by two authors."""
+        return self.designs == ("flip",)
+
+    @property
+    def limit_help(self) -> str:
+        """What its limit is."""
+        which = "Largest" if self.better == "low" else "Smallest"
+        if self.is_hit_rate:
+            return f"{which} {self.words} to accept under attacks of effect {' or '.join(self.limited_effects)}."
+        unit = "points or probability" if self.unit == "points" else self.unit
+        return f"{which} {self.words} to accept in a finished RUN, in {unit}."
+
+    @property
+    def limited_effects(self) -> tuple[str, ...]:
+        """The effects of the attacks that its limit is for."""
+        return tuple(effect for effect in self.effects if effect != "control")

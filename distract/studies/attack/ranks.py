@@ -1,0 +1,355 @@
+"""Rank protocols side by side, on the comparisons that all of them share, and show the ranks."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations, pairwise
+from typing import Any, Literal
+
+from distract.core.printable import count, interval, p_value, percent
+from distract.core.records import BASELINE, Row
+from distract.judging import BASE
+from distract.report.blocks import Axis, Block, Detail, Mark, Note, Plot, Span, Table, TableRow, Words
+from distract.report.glossary import empty_reason
+from distract.report.phrases import VERDICTS, name_protocol
+from distract.stats import intervals
+from distract.stats.figure import CONFIDENCE, Counts, Figure, contrast, count as count_trials, fill_rate, round_values
+from distract.stats.intervals import wilson
+from distract.stats.measures import MEASURES, headline
+from distract.stats.trials import Unit
+from distract.studies.measures.compact_rows import CompactRow, CompactRows
+from distract.studies.measures.run import AnyRow, ProtocolTrials, list_trials
+
+Usable = Literal["yes", "no", "not shown"]
+
+CHANCE = 0.5
+
+UNUSABLE = "this judge cannot tell good from bad here: flip rates say nothing"
+
+UNSTEADY = "most verdicts change with the order"
+
+
+@dataclass(frozen=True, slots=True)
+class Usability:
+    """Whether a protocol's verdicts say anything about quality, by one-sided bounds at 95%.
+
+    ``yes``: more than half of the labelled pairs are right. ``no``: at most half are, or most verdicts change with the
+    order. ``not shown``: neither is shown. None: there is neither a label nor a second order.
+    """
+
+    protocol: str
+    rule: str | None
+    usable: Usable | None
+    reason: str
+
+
+def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None) -> Usability:
+    """Check whether a protocol can tell good from bad, on the pairs before any rewrite."""
+    accuracy = _bound(*list_accuracies(rows, rule))
+    changes = list_order_changes(rows)
+    place = (protocol, rule)
+    if is_mostly(*changes):
+        return Usability(*place, "no", UNSTEADY)
+    if accuracy is None:
+        return Usability(*place, "not shown" if changes[0] else None, "no response is labelled better")
+    low, high = accuracy
+    if low > CHANCE:
+        return Usability(*place, "yes", f"clean accuracy is above {low:.3f}")
+    if high <= CHANCE:
+        return Usability(*place, "no", f"clean accuracy is at most {high:.3f}")
+    return Usability(*place, "not shown", f"clean accuracy between {low:.3f} and {high:.3f} may be chance")
+
+
+def is_mostly(values: Sequence[float], prompts: Sequence[str]) -> bool:
+    """Whether a share is shown to be above one half."""
+    bounds = _bound(values, prompts)
+    return bounds is not None and bounds[0] > CHANCE
+
+
+def _bound(values: Sequence[float], prompts: Sequence[str]) -> intervals.Interval | None:
+    if not values:
+        return None
+    n = intervals.effective_n(values, prompts, 1 - CONFIDENCE)
+    k = sum(values) / len(values) * n
+    return intervals.lower_bound(k, n, CONFIDENCE), intervals.upper_bound(k, n, CONFIDENCE)
+
+
+def list_accuracies(rows: Sequence[AnyRow], rule: str | None) -> tuple[list[float], list[str]]:
+    """Return whether the judge is right on each labelled pair before any rewrite, and its prompt."""
+    counts = count_trials(MEASURES["clean_accuracy"], list_trials(rows, rule, BASELINE))
+    return [value for _, value in counts.values.values()], [prompt for prompt, _ in counts.values.values()]
+
+
+def list_order_changes(rows: Sequence[AnyRow], rewritten: bool = False) -> tuple[list[float], list[str]]:
+    """Return whether each pair's verdict changes with the order, and its prompt; ``rewritten`` takes rewrites too."""
+    changes, prompts = list[float](), list[str]()
+    for row in rows:
+        preferences = row.kind.preferences if isinstance(row, CompactRow) else [j.preferred for j in row.judgments]
+        if (rewritten or row.target is None) and len(preferences) > 1 and None not in preferences:
+            changes.append(float(len({*preferences}) > 1))
+            prompts.append(row.cluster)
+    return changes, prompts
+
+
+BaseComparison = Literal["better", "worse", "not distinguishable"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolRank:
+    """The place of one protocol among those of a run.
+
+    A unit is a pair of responses under one attack, without controls. ``value`` is the mean of ``measure`` over the
+    ``n`` units that all protocols share; ``own`` counts those of this protocol. ``calls`` and ``tokens`` are per
+    comparison, of all designs and controls; a call that serves several comparisons counts once. ``cost`` is in
+    ``cost_unit``: tokens, or calls if no protocol has tokens. ``against_base`` to ``p_adjusted`` compare with the base
+    protocol on the ``shared`` units (exact test, Holm over all pairs of protocols). ``pareto``: no protocol of at most
+    this cost is better, and some difference survives the adjustment. ``rank`` and ``pareto`` need ``usable`` "yes".
+    """
+
+    protocol: str
+    rule: str | None
+    measure: str
+    usable: Usable | None
+    k: float
+    n: int
+    value: float | None
+    low: float | None
+    high: float | None
+    own: int
+    invalid: int
+    excluded: int
+    comparisons: int
+    calls: float
+    tokens: float
+    answer_tokens: float
+    rank: int | None = None
+    cost: float = 0.0
+    cost_unit: Literal["tokens", "calls"] = "tokens"
+    against_base: BaseComparison | None = None
+    shared: int = 0
+    difference: float | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    pareto: bool = False
+    reasons: tuple[tuple[str, int], ...] = ()  # reasons for exclusion, shown to people but in no document
+
+    @property
+    def loss(self) -> float:
+        """Lower is better."""
+        return math.inf if self.value is None else 1 - self.value if self.measure == "robust_accuracy" else self.value
+
+
+def rank_protocols(
+    rows: Iterable[Row] | CompactRows,
+    rules: Mapping[str, Sequence[str]],
+    attacks: Sequence[str],
+    controls: Collection[str],
+    usable: Sequence[Usability] = (),
+) -> list[ProtocolRank]:
+    """Rank the protocols of a run: usable ones first, then the most robust, then the cheapest."""
+    distractors = [attack for attack in dict.fromkeys(attacks) if attack not in controls]
+    if not distractors:
+        return []
+    briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
+    trials = {name: ProtocolTrials(briefs, name) for name in rules}
+    for measure in ("robust_accuracy", "flip_rate"):  # the second where nothing is labelled
+        own, row = {name: headline(measure, names) for name, names in rules.items()}, MEASURES[measure]
+        units = {name: trials[name].pool(row, rule, distractors) for name, rule in own.items()}
+        if measured := [pooled.values for pooled in units.values() if pooled.values]:
+            break
+    shared = [unit for unit in measured[0] if all(unit in values for values in measured)] if measured else []
+    states = {one.protocol: one.usable for one in usable}
+    empty = {name: Figure(measure, name, rule, "") for name, rule in own.items()}
+    standings = [_build_rank(empty[name], states.get(name), units[name], shared, briefs) for name in rules]
+    if not any(s.tokens for s in standings):
+        standings = [replace(s, cost=s.calls, cost_unit="calls") for s in standings]
+    return _place(standings, units)
+
+
+def document(standings: Iterable[ProtocolRank]) -> list[dict[str, Any]]:
+    """Return JSON values, figures rounded to four decimals."""
+    documents = [round_values(asdict(standing)) for standing in standings]
+    return [{name: value for name, value in one.items() if name != "reasons"} for one in documents]
+
+
+def _build_rank(
+    figure: Figure, usable: Usable | None, units: Counts, shared: Sequence[Unit], briefs: CompactRows
+) -> ProtocolRank:
+    # A pair occurs once per attack, always in its prompt's cluster, so it never counts as several prompts.
+    pairs = [units.values[unit] for unit in shared] if units.values else []
+    rate = fill_rate(figure, [value for _, value in pairs], [prompt for prompt, _ in pairs])
+    protocol = figure.protocol or ""
+    place = (protocol, figure.rule, figure.measure, usable, rate.k or 0, rate.n, rate.value, rate.low, rate.high)
+    spent = briefs.spent(protocol)
+    counts = (len(units.values), units.invalid, units.reasons.total(), spent.comparisons)
+    efforts = (spent.calls, spent.prompts + spent.answers, spent.answers)
+    calls, tokens, answers = (effort / max(spent.comparisons, 1) for effort in efforts)
+    reasons = tuple(sorted(units.reasons.items()))
+    return ProtocolRank(*place, *counts, calls, tokens, answers, cost=tokens, reasons=reasons)
+
+
+def _place(standings: Sequence[ProtocolRank], units: Mapping[str, Counts]) -> list[ProtocolRank]:
+    """Compare all pairs of protocols, and give those that can tell good from bad a rank and perhaps a front."""
+    names = [s.protocol for s in standings if units[s.protocol].values]
+    pairs = list(combinations(names, 2))
+    tests = {(one, other): contrast(units[one].values, units[other].values) for one, other in pairs}
+    p_values = [test.p_value if test.clusters else 1.0 for test in tests.values()]
+    adjusted = dict(zip(pairs, intervals.holm(p_values), strict=True))
+    sign = -1 if standings[0].measure == "flip_rate" else 1
+    # Who is better than whom, by differences that survive.
+    beats = {
+        pair if sign * tests[pair].difference > 0 else pair[::-1] for pair in pairs if adjusted[pair] <= 1 - CONFIDENCE
+    }
+    costs = {s.protocol: s.cost for s in standings}
+    placed, rank = list[ProtocolRank](), 0
+    for s in sorted(standings, key=lambda s: (s.usable != "yes", s.loss, s.cost, s.protocol)):
+        is_ranked = s.usable == "yes" and s.value is not None
+        rank += is_ranked
+        is_beaten = any((other, s.protocol) in beats and costs[other] <= s.cost for other in names)
+        s = replace(s, rank=rank if is_ranked else None, pareto=is_ranked and bool(beats) and not is_beaten)
+        pair = (s.protocol, BASE) if (s.protocol, BASE) in tests else (BASE, s.protocol)
+        if pair in tests and tests[pair].clusters:
+            test, side = tests[pair], 1 if pair[1] == BASE else -1
+            verdict: BaseComparison = "not distinguishable"
+            if pair in beats or pair[::-1] in beats:
+                verdict = "better" if (s.protocol, BASE) in beats else "worse"
+            s = replace(s, against_base=verdict, shared=len(test.clusters), difference=side * test.difference)
+            s = replace(s, p_value=test.p_value, p_adjusted=adjusted[pair])
+        placed.append(s)
+    return placed
+
+
+WIDTH, HEIGHT = 56, 12
+"""Characters of the plot inside its axes."""
+
+FEWEST = 3
+"""Protocols that deserve a plot, and a hint if base is missing."""
+
+MARKS = string.ascii_uppercase + string.digits
+"""Marks for protocols in the plot, in the order of the table."""
+
+_FRONT, _STEP = "◆", "·"
+
+UNRANKED = "Protocols side by side, not ranked: none is shown to tell good from bad"
+
+PlotCell = tuple[int, int]
+"""Column and row, counted from the lower left."""
+
+
+def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[Block]:
+    """Show a table, and a plot of the ranked protocols; nothing for a single protocol."""
+    if len(standings) < 2:
+        return
+    ranked = [s for s in standings if s.rank is not None]
+    drawn = ranked[: len(MARKS)] if len(ranked) >= FEWEST else []
+    marks = {s.protocol: mark if s.pareto else mark.lower() for mark, s in zip(MARKS, drawn, strict=False)}
+    yield _table(standings, marks)
+    if shared := max(s.n for s in standings):
+        yield Note(f"n = {shared:,}: the comparisons that all protocols share", apart=False)
+    if drawn:
+        yield Detail(_plot(drawn, marks, len(standings) - len(drawn)))
+    if len(standings) >= FEWEST and all(s.protocol != BASE for s in standings):
+        yield Note(f"{BASE} was not run: add --protocol {BASE} to compare with it", apart=False)
+
+
+def _table(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Table:
+    against = any(s.protocol == BASE for s in standings)
+    is_widened = any((s.low, s.high) != wilson(s.k, s.n) for s in standings if s.n)
+    measure = MEASURES[standings[0].measure]
+    rows: list[TableRow] = []
+    for s in standings:
+        mark = Span(f"{marks.get(s.protocol, ' ' if marks else '')}{_FRONT if s.pareto else ' '} ")
+        label = Words((mark, Span(name_protocol(s.protocol, s.rule), "strong" if s.pareto else "")))
+        costs = [f"{s.calls:,.1f}", f"{s.tokens:,.0f}"]
+        if not s.n:
+            gap = "shares no comparison with the others" if s.own else empty_reason(s)
+            rows.append(("", label, f"{gap}; {costs[0]} calls, {costs[1]} tokens"))
+            continue
+        rank = str(s.rank or ("– unusable" if s.usable == "no" else "– unclear"))
+        cells = [rank, percent(s.value), interval(s.low, s.high), *costs]
+        rows.append(("", label, [*cells, *([_describe_comparison(s)] if against else [])]))
+    heading = measure.column or f"{measure.hit}s %"
+    terms = {"over all attacks": is_widened, "letters": bool(marks), _FRONT: any(s.pareto for s in standings)}
+    return Table(
+        f"Protocols, {measure.first} first" if any(s.rank for s in standings) else UNRANKED,
+        ("", "rank", heading, "95% CI", "calls", "tokens", *(["vs base"] if against else [])),
+        rows,
+        [term for term, holds in terms.items() if holds],
+    )
+
+
+def _describe_comparison(s: ProtocolRank) -> str:
+    if s.against_base is None:
+        return ""
+    is_praise = s.against_base == "better" and s.rank is None
+    return f"{'differs' if is_praise else VERDICTS[s.against_base]} {p_value(s.p_adjusted)}"
+
+
+def _plot(drawn: Sequence[ProtocolRank], marks: Mapping[str, str], missing: int) -> Plot:
+    """Plot the measure over cost, with the best of the Pareto front as a staircase, and say what it leaves out."""
+    unit = drawn[0].cost_unit
+    # A cost of 0 has no logarithm; draw it at the lower end.
+    low, high = min((s.cost for s in drawn if s.cost), default=1.0), max(s.cost for s in drawn)
+    rates = [s.value or 0.0 for s in drawn]
+    exact: dict[str, PlotCell] = {}
+    for s, rate in zip(drawn, rates, strict=True):
+        x = _cell_index(math.log(max(s.cost, low)), math.log(low), math.log(max(high, low)), WIDTH)
+        exact[s.protocol] = x, _cell_index(rate, min(rates), max(rates), HEIGHT)
+    cells: dict[PlotCell, str] = {}
+    placed: dict[str, PlotCell] = {}
+    # Place the front first, so that no other mark displaces it.
+    for s in sorted(drawn, key=lambda s: not s.pareto):
+        placed[s.protocol] = cell = _nearest_free(exact[s.protocol], cells)
+        cells[cell] = marks[s.protocol]
+    # Each step leads to a protocol that costs more and is better, whichever direction is better.
+    steps = list[ProtocolRank]()
+    for s in sorted((s for s in drawn if s.pareto), key=lambda s: (s.cost, s.loss)):
+        if not steps or s.loss < steps[-1].loss:
+            steps.append(s)
+    for cell in _stairs([placed[s.protocol] for s in steps]):
+        cells.setdefault(cell, _STEP)
+    # A range of one value has one end.
+    ends = {HEIGHT - 1: max(rates), 0: min(rates)} if max(rates) > min(rates) else {0: min(rates)}
+    labels = [f"{percent(ends[y])}%" if y in ends else "" for y in range(HEIGHT)]
+    inside = ["".join(cells.get((x, y), " ") for x in range(WIDTH)).rstrip() for y in range(HEIGHT)]
+    lines = [f"{labels[y]:>6} │{inside[y]}" for y in reversed(range(HEIGHT))]
+    left, right = (f"{cost:,.{0 if unit == 'tokens' else 1}f}" for cost in (min(s.cost for s in drawn), high))
+    under = left if left == right else f"{left}{right:>{WIDTH - len(left)}}"
+    cost_title = f"{unit} for a comparison (log scale)"
+    lines += [f"       └{'─' * WIDTH}", f"        {under}", f"        {cost_title:^{WIDTH}}".rstrip()]
+    remarks = {
+        "capital letters: the Pareto front; staircase: the best of it up to each cost": bool(steps),
+        "marks that would overlap are drawn side by side": exact != placed,
+        f"not drawn: {count(missing, 'protocol')}, not ranked or after the first {len(MARKS)}": missing > 0,
+    }
+    names, first = [name_protocol(s.protocol, s.rule) for s in drawn], MEASURES[drawn[0].measure].first
+    points = list(zip(names, drawn, rates, strict=True))
+    return Plot(
+        "scatter",
+        f"Protocols by cost: {first}",
+        "; ".join(f"{name} {percent(s.value)}% at {s.cost:,.1f} {unit}" for name, s, _ in points),
+        values=Axis(first),
+        places=Axis(cost_title, "number", is_log=True),
+        marks=[Mark(name, max(s.cost, low), rate, s.low, s.high) for name, s, rate in points],
+        characters="\n".join([*lines, *(remark for remark, holds in remarks.items() if holds)]),
+    )
+
+
+def _cell_index(value: float, low: float, high: float, size: int) -> int:
+    return round((value - low) / (high - low) * (size - 1)) if high > low else 0
+
+
+def _nearest_free(target: PlotCell, taken: Collection[PlotCell]) -> PlotCell:
+    free = ((x, y) for x in range(WIDTH) for y in range(HEIGHT) if (x, y) not in taken)
+    # A character is about twice as high as it is wide.
+    return min(free, key=lambda cell: ((cell[0] - target[0]) ** 2 + 4 * (cell[1] - target[1]) ** 2, cell))
+
+
+def _stairs(steps: Sequence[PlotCell]) -> Iterable[PlotCell]:
+    """Join steps from left to right: along at the value reached, then up or down to the next."""
+    for (x, y), (to_x, to_y) in pairwise(steps):
+        yield from ((between, y) for between in range(min(x, to_x), max(x, to_x) + 1))
+        yield from ((to_x, between) for between in range(min(y, to_y), max(y, to_y) + 1))

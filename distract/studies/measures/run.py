@@ -1,0 +1,307 @@
+"""Join the rows of a run into trials, and compute the figures of each measure from them.
+
+Nothing else joins rows: measures, gates, rankings and excerpts all read trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, Literal, cast
+
+from distract.core import registry
+from distract.core.attack import Effect, name_effect
+from distract.core.records import BASELINE, MIRROR, RESAMPLED, Outcome, Response, Row, Side
+from distract.judging.verdicts import measure_margin, outcome
+from distract.stats.figure import CONFIDENCE, Condition, Counts, Figure, contrast, count, figure, rescale
+from distract.stats.measures import MEASURES, headline, is_labelled, primary_measure
+from distract.stats.trials import STYLES, Aim, Measure, Trial, Unit
+from distract.studies.measures.compact_rows import CompactRow, CompactRows
+
+AnyRow = Row | CompactRow
+
+UNJUDGED = "not judged yet"
+
+
+def list_trials(
+    rows: Sequence[AnyRow], rule: str | None, attack: str, aim: Aim = "loser", margin: float = 0.0
+) -> Iterator[Trial]:
+    """List the trials of an attack in the order of their rows; leads up to ``margin`` are ties."""
+    if aim == "fixed":
+        for row in rows:
+            if row.attack == attack:
+                unit, after = (row.case, row.a.author, row.a.severity), read_outcome(row, rule, margin)
+                yield Trial(unit, row.cluster, None, after, missing=row.excluded, rows=(None, row))
+        return
+    attacked = {(*pair_unit(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
+    for row in rows:
+        if row.target is not None:
+            continue
+        pair = pair_unit(row)
+        # A margin decides no attack.
+        target = find_target(row, rule, aim)
+        one = attacked.get((*pair, target))
+        missing, after = (UNJUDGED, None) if one is None else (one.excluded, read_outcome(one, rule, margin))
+        before, label = read_outcome(row, rule, margin), row.label
+        if target == "a":
+            before, after, label = (None if side is None else MIRROR[side] for side in (before, after, label))
+        yield Trial(pair, row.cluster, before, after, label, row.excluded, missing, (row, one))
+
+
+def find_target(row: AnyRow, rule: str | None, aim: Aim) -> Literal["a", "b"]:
+    """Return the response that an attack replaces."""
+    verdict = None if aim == "worse" else read_outcome(row, rule)
+    if verdict == "a" or verdict == "b":
+        return verdict if aim == "winner" else "a" if verdict == "b" else "b"
+    return choose_tie_target(row.a, row.b, row.label)
+
+
+def choose_tie_target(a: Side | Response, b: Side | Response, label: Outcome | None) -> Literal["a", "b"]:
+    """Return the response to attack where none has lost: the one labelled worse, else the second by author."""
+    if label == "a" or label == "b":
+        return "b" if label == "a" else "a"
+    return "b" if a.author <= b.author else "a"
+
+
+def list_marks(fixed: Sequence[CompactRow], flips: Sequence[CompactRow], attack: str) -> Iterator[Trial]:
+    """List each response that an attack rewrote, once, against the pass mark: b passes, a does not."""
+    judged = set[Unit]()
+    starts = {pair_unit(row): row for row in flips if row.target is None}
+    for row in (*fixed, *flips):
+        if row.attack == attack and row.excluded is None:
+            start = starts.get(pair_unit(row)) if row.target is not None else None
+            at = "ab".index(row.target) if start is not None else 0
+            response, ends = (row.a, row.b)[at], row.passes
+            sides = ends if start is None else (start.passes[at], ends[at])
+            unit = (row.case, response.author, response.severity)
+            if None not in sides:  # a response in several comparisons has one score
+                if unit in judged:
+                    continue
+                judged.add(unit)
+            yield Trial(unit, row.cluster, _name_side(sides[0]), _name_side(sides[1]), rows=(start, row))
+
+
+def list_reaches(rows: Sequence[CompactRow], attack: str) -> Iterator[Trial]:
+    """List each rewrite of an attack against the pass mark, or the middle of the scale: b reaches it, a does not."""
+    for number, row in enumerate(rows):
+        if row.attack == attack:
+            after = _name_side(row.reaches[0 if row.target == "a" else 1])
+            yield Trial((number,), row.cluster, None, after, missing=row.excluded, rows=(None, row))
+
+
+def _name_side(is_above: bool | None) -> Outcome | None:
+    return None if is_above is None else "b" if is_above else "a"
+
+
+def pair_unit(row: AnyRow) -> Unit:
+    """Return the pair of responses that a row compares."""
+    return (row.case, row.a.author, row.a.severity, row.b.author, row.b.severity)
+
+
+def read_outcome(row: AnyRow, rule: str | None, margin: float = 0.0) -> Outcome | None:
+    """Return the outcome over all orders under a rule of the protocol; a lead up to ``margin`` is a tie."""
+    if row.excluded is not None:
+        return None
+    if isinstance(row, CompactRow):
+        verdict, lead = row.outcome(rule), row.margin
+    else:
+        verdict, lead = outcome(row.judgments, rule), measure_margin(row.judgments)
+    return "tie" if margin and verdict and lead is not None and abs(lead) <= margin else verdict
+
+
+FAMILY = "family:"
+"""Beginning of the name under which the attacks of a family are compared together."""
+
+
+def list_recorded(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """List the effects that a run recorded, by attack; older ones called them truths."""
+    recorded: Mapping[str, str] = parameters.get("effects", parameters.get("truths", {}))
+    return {attack: name_effect(effect) for attack, effect in recorded.items()}
+
+
+def read_effects(parameters: Mapping[str, Any]) -> Mapping[str, Effect]:
+    """Read what each attack of a run does to quality; where it is not on record, as the installed attack says."""
+    recorded, names = list_recorded(parameters), parameters.get("attacks", ())
+    installed = {} if {*names} <= {*recorded} else registry.attacks()
+    effects = {name: recorded.get(name) or (installed[name].effect if name in installed else "same") for name in names}
+    return cast(Mapping[str, Effect], {**effects, **dict.fromkeys((RESAMPLED, *parameters["controls"]), "control")})
+
+
+class ProtocolTrials:
+    """The trials of one protocol of a run, each list joined once."""
+
+    def __init__(self, briefs: CompactRows, protocol: str) -> None:
+        self.briefs, self.protocol = briefs, protocol
+        self._lists: dict[tuple[object, ...], list[Trial]] = {}
+
+    def count(self, measure: Measure, rule: str | None, place: Condition, margin: float = 0.0) -> Counts:
+        """Count a measure under a condition; a response stands against its original where the data have no pairs."""
+        design, aim = measure.designs[0], measure.aim
+        is_alone = design == "flip" and measure.alone and not self.briefs.holds(self.protocol, "flip")
+        if is_alone:
+            design, measure = "fixed", replace(measure, needs_before=False)
+            aim = "reach" if aim == "reach" else "fixed"
+        key = (rule, design, aim, place, margin)
+        if key not in self._lists:
+            self._lists[key] = list(self._join(design, aim, rule, place, margin))
+        return count(measure, self._lists[key])
+
+    def pool(self, measure: Measure, rule: str | None, attacks: Sequence[str]) -> Counts:
+        """Count a measure under several attacks together; the attack is part of the unit."""
+        pooled = Counts()
+        for attack in attacks:
+            counts = self.count(measure, rule, (attack, None))
+            pooled.values.update({(attack, *unit): value for unit, value in counts.values.items()})
+            pooled.invalid += counts.invalid
+            pooled.reasons += counts.reasons
+        return pooled
+
+    def _join(self, design: str, aim: Aim | None, rule: str | None, place: Condition, margin: float) -> Iterator[Trial]:
+        attack, severity = place
+        if aim == "mark":
+            fixed, flips = (self.briefs.of(self.protocol, design) for design in ("fixed", "flip"))
+            return list_marks(fixed, flips, attack)
+        rows = [row for row in self.briefs.of(self.protocol, design, attack) if severity in (None, row.b.severity)]
+        return list_reaches(rows, attack) if aim == "reach" else list_trials(rows, rule, attack, aim or "loser", margin)
+
+    def figure(
+        self, measure: Measure, rule: str | None, place: Condition, margin: float = 0.0, confidence: float = CONFIDENCE
+    ) -> Figure | None:
+        """Compute a measure under a condition; None for a difference without a trial."""
+        counts, empty = self.count(measure, rule, place, margin), Figure(measure.name, self.protocol, rule, *place)
+        if measure.minus:
+            other = MEASURES[measure.minus]
+            rest = self.count(other, rule, place)
+            if not rest.values:
+                return None
+            same = measure.aim == other.aim
+            empty = replace(empty, against=self.protocol, against_rule=rule, against_attack=BASELINE)
+            return contrast(counts.values, rest.values).fill(replace(empty, invalid=counts.invalid if same else 0))
+        full = figure(measure, counts, empty, confidence)
+        if measure.unit == "points" and rule is None:
+            full = replace(full, unit="probability")
+        return rescale(full, measure.scale) if measure.scale else full
+
+
+class RunMeasures:
+    """The measures of a run: what its protocols say under each attack.
+
+    ``effects`` holds what each attack does to quality, ``rules`` the rules of each protocol, ``ties`` the protocols
+    that can tie (None: all).
+    """
+
+    def __init__(
+        self,
+        briefs: CompactRows,
+        rules: Mapping[str, Sequence[str]],
+        effects: Mapping[str, str],
+        ties: Collection[str] | None = None,
+    ) -> None:
+        self.briefs, self.rules, self.effects, self._ties = briefs, rules, effects, ties
+        self.trials = {protocol: ProtocolTrials(briefs, protocol) for protocol in rules}
+        # Every case has a row for each severity, if only to record why it was not judged.
+        degraded = {(row.attack, row.b.severity) for protocol in rules for row in briefs.of(protocol, "severity")}
+        self._degraded: list[Condition] = sorted(degraded, key=str)
+
+    def list_places(self, measure: Measure) -> list[Condition]:
+        """List the conditions of a measure; a second sample exists for pairs only."""
+        if "severity" in measure.designs:
+            return self._degraded
+        if not measure.effects:
+            return [(BASELINE, None)]
+        attacks = [attack for attack, effect in self.effects.items() if effect in measure.effects]
+        is_paired = measure.designs[0] == "flip"
+        return [(attack, None) for attack in attacks if is_paired or attack != RESAMPLED]
+
+    def figures(self, protocol: str, margin: float | None) -> Iterator[Figure]:
+        """Compute the rates of a protocol under each of its rules; ``margin`` is its indifference margin."""
+        for rule in self.rules[protocol] or (None,):
+            trials = self.trials[protocol]
+            has_labels = bool(trials.count(MEASURES["clean_accuracy"], rule, (BASELINE, None)).values)
+            for measure in MEASURES.values():
+                if self._applies(measure, protocol, rule, margin) and (has_labels or measure.over is not is_labelled):
+                    lead = margin if measure.margin and margin else 0.0
+                    figures = (trials.figure(measure, rule, place, lead) for place in self.list_places(measure))
+                    yield from (figure for figure in figures if figure is not None)
+
+    def _applies(self, measure: Measure, protocol: str, rule: str | None, margin: float | None) -> bool:
+        if measure.aim is None or measure.hidden:
+            return False
+        levels = {"mark": self.briefs.marks, "reach": self.briefs.floors}
+        if measure.aim in levels:
+            return rule == "score" and protocol in levels[measure.aim]
+        if measure.margin and (margin is None or rule == "rating"):
+            return False
+        if measure.name == "tie_rate":
+            return self.briefs.holds(protocol, "fixed") and (self._ties is None or protocol in self._ties)
+        if measure.needs == "winners" and not self.briefs.net:
+            return False
+        return self.briefs.holds(protocol, measure.designs[0]) or measure.alone
+
+    def contrasts(self, families: Mapping[str, str]) -> Iterator[Figure]:
+        """Compare protocols by condition, attack and family, and worse responses with a distractor and without."""
+        compared = [measure for measure in MEASURES.values() if measure.compared]
+        for one, other in combinations(sorted(self.rules), 2):
+            both = (one, other)
+            # A tie of integer ratings and one of distributions are not the same thing.
+            is_alike = bool(self.rules[one]) == bool(self.rules[other])
+            is_alike &= self._ties is None or {*both} <= {*self._ties}
+            for measure in (*compared, MEASURES["robust_accuracy"]):
+                figures = (self.compare(measure, (one, place), (other, place)) for place in self.list_places(measure))
+                is_shared = all(self.briefs.holds(name, measure.designs[0]) for name in both)
+                if is_shared and (is_alike or measure.name != "tie_rate"):
+                    # Without labels, there are no accuracies.
+                    yield from (figure for figure in figures if measure.compared or figure.n)
+            if all(self.briefs.holds(name, "flip") for name in both):
+                groups = self._group_attacks(families, both).items()
+                pooled = (self._pool(measure, both, attacks, name) for name, (measure, attacks) in groups)
+                yield from (figure for figure in pooled if figure.n)
+        for protocol in self.rules:
+            for attack, severity in self._degraded:
+                if attack != BASELINE and (plain := (BASELINE, severity)) in self._degraded:
+                    yield self.compare(MEASURES["severity_accuracy"], (protocol, (attack, severity)), (protocol, plain))
+
+    def excesses(self, control_of: Mapping[str, str]) -> Iterator[Figure]:
+        """Compute what each attack does beyond its control, which rewrites the same responses."""
+        for protocol in self.rules:
+            for attack, control in control_of.items() if self.briefs.holds(protocol, "flip") else ():
+                if (measure := primary_measure(self.effects.get(attack, "same"))) is not None:
+                    yield self.compare(measure, (protocol, (attack, None)), (protocol, (control, None)))
+
+    def compare(self, measure: Measure, first: tuple[str, Condition], second: tuple[str, Condition]) -> Figure:
+        """Compare two protocols, or two conditions, on the trials that count under both."""
+        (one, place), (other, beside) = first, second
+        rule, rule_other = (headline(measure.name, self.rules[protocol]) for protocol in (one, other))
+        figure = Figure(
+            measure.name, one, rule, *place, against=other, against_rule=rule_other, against_attack=beside[0]
+        )
+        counts = self.trials[one].count(measure, rule, place), self.trials[other].count(measure, rule_other, beside)
+        return contrast(counts[0].values, counts[1].values).fill(figure)
+
+    def _pool(self, measure: Measure, protocols: tuple[str, str], attacks: Sequence[str], name: str) -> Figure:
+        one, other = protocols
+        rule, rule_other = (headline(measure.name, self.rules[protocol]) for protocol in protocols)
+        pooled = self.trials[one].pool(measure, rule, attacks), self.trials[other].pool(measure, rule_other, attacks)
+        figure = Figure(measure.name, one, rule, name, against=other, against_rule=rule_other, against_attack=name)
+        return contrast(pooled[0].values, pooled[1].values).fill(figure)
+
+    def _group_attacks(
+        self, families: Mapping[str, str], protocols: tuple[str, str]
+    ) -> Mapping[str, tuple[Measure, list[str]]]:
+        """Group attacks by family if one protocol compares and the other scores; styles are compared one by one too."""
+        has_families = len({bool(self.rules[protocol]) for protocol in protocols}) > 1
+        groups: dict[str, tuple[Measure, list[str]]] = {}
+        effects: dict[str, str] = {}
+        for attack, effect in self.effects.items():
+            measure = primary_measure(effect)
+            if measure is None:
+                continue
+            if effect not in STYLES:
+                groups[attack] = (measure, [attack])
+            if has_families and attack in families:
+                name = FAMILY + families[attack]
+                # A family of several effects has a group for each: their rates are never pooled.
+                name = name if effects.setdefault(name, effect) == effect else f"{name}, {effect}"
+                groups.setdefault(name, (measure, []))[1].append(attack)
+        return groups
