@@ -12,9 +12,9 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtrit
 
 from distract.stats.intervals import ROUNDING, Interval, lower_bound, upper_bound
+from distract.stats.special import ndtri, stdtrit
 
 _Array = NDArray[np.float64]
 

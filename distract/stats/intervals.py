@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from scipy.special import betainc, betaincinv, ndtri, stdtrit
+
+from distract.stats.special import betainc, betaincinv, ndtri, stdtrit
 
 Interval = tuple[float, float]
 

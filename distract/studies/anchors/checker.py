@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from scipy.special import pdtrc
-
 from distract.core.errors import UsageError
 from distract.core.plugin import Protocol
 from distract.core.readings import DIFFERING, MOVE, Reading, find_largest_move
 from distract.core.records import Row
 from distract.stats import intervals
+from distract.stats.special import pdtrc
 from distract.studies.anchors.anchor_file import REMAKE, Anchor, AnchorSet, read_verdict
 from distract.studies.anchors.maker import Ask, Candidates, NoAnchors
 

@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv
 
+from distract.stats.special import betainc, betaincinv
 from distract.studies.gate.limits import Decision, is_unreadable
 
 Floats = NDArray[np.float64]

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
 
 from distract.core.errors import UsageError
 from distract.core.printable import count, percent
 from distract.stats.figure import round_values
 from distract.stats.measures import MEASURES
+from distract.stats.special import betainc
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.monitor import LONGEST, Boundary, Floats, Ints, boundary, extend_chances
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
-from scipy.special import ndtri, stdtrit
 
 from distract.core.errors import UsageError, guard_plugin
 from distract.stats.ratings.draws import MAX_WEIGHTS, Draws, draw
 from distract.stats.ratings.matches import TIE, A, B, Matches
 from distract.stats.ratings.system import NO_PARAMETERS, Ratings, RatingSystem
+from distract.stats.special import ndtri, stdtrit
 from distract.studies.leaderboard.boards import groups
 from distract.studies.leaderboard.boards.ranks import TOLERANCE, Floats, Ints, ranks
 from distract.studies.leaderboard.boards.standings import Board, Standing
