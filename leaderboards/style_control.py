@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from distract import Draws, Matches, Ratings, RatingSystem, UsageError
-from distract.stats.special import stdtrit
 
 from .logistic import MANY, Design, Floats, Game, chances, design, fit, parts, refit, sandwich, sum_clusters
 from .scale import POINTS, Scale, make_scale, on_scale, prior_notes

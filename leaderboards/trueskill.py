@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import erfcx, ndtri
 
 from distract import Draws, Matches, Ratings, RatingSystem
-from distract.stats.special import erfcx, ndtri
 
 from .shuffles import CHUNK, Orders, check_parameter, combine_orders, count_common, replay
 
