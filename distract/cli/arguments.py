@@ -103,8 +103,8 @@ class GateOptions(AuditOptions, ScopeOptions, total=False):
     margin: float | None  # lead, in points or probability, up to which a verdict is a tie; default 0
     max_shift: float | None  # largest gain by an attack, in points or probability; for a finished run
     max_exchange_rate: float | None  # largest worth of an attack in broken requirements; for a finished run
-    max_crossing: float | None  # largest share of responses that may cross the pass mark; for a finished run
-    max_win_rate: float | None  # largest share of rewrites that may win against their original; for a finished run
+    max_crossing: float | None  # largest share of responses that may cross the pass mark
+    max_win_rate: float | None  # largest share of rewrites that may win against their original
     max_rise: float | None  # largest rise since the baseline, above 0 and below 1; default 0.05
     max_invalid_rate: float | None  # largest share of unreadable verdicts; default 0.2
     min_eligible: float | None  # smallest share of comparisons that must be eligible to pass; default 0.2

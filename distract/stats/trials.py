@@ -183,6 +183,10 @@ class Measure:
         """The name of the rate that a gate bounds: its own, or that of its hits where high is better."""
         return self.words if self.better == "low" else f"{self.hit} rate"
 
+    def name_unit(self, rule: str | None) -> str:
+        """Name the unit of its value by a rule; protocols without rules compare, in probability."""
+        return "probability" if self.unit == "points" and rule is None else self.unit
+
     @property
     def key(self) -> str:
         """The name of its limit in Python."""

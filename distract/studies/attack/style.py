@@ -11,7 +11,7 @@ import numpy as np
 
 from distract.core.records import BASELINE
 from distract.stats.figure import CONFIDENCE, Figure, UnitValues, contrast, fill_mean
-from distract.stats.measures import headline
+from distract.stats.measures import MEASURES, headline
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
 from distract.studies.measures.run import list_trials, pair_unit
 
@@ -89,7 +89,7 @@ def style_figures(
 ) -> list[Figure]:
     """Compute shift and exchange rate by attack, and the indifference margin."""
     rule = "score" if rules else None
-    unit = "points" if rules else "probability"
+    unit = MEASURES["shift"].name_unit(rule)
     fixed, flips = briefs.of(protocol, "fixed"), briefs.of(protocol, "flip")
     # The leads of good responses over worse ones, by prompt and severity.
     losses: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -196,7 +196,7 @@ def shift_excesses(
     briefs: CompactRows, protocol: str, rule: str | None, control_of: Mapping[str, str], effects: Mapping[str, str]
 ) -> Iterator[Figure]:
     """Compute the shift of each attack beyond that of its control; a response against its own rewrite shows it best."""
-    unit = "points" if rule else "probability"
+    unit = MEASURES["shift"].name_unit(rule)
     rows = briefs.of(protocol, "fixed") or briefs.of(protocol, "flip")
     for attack, control in control_of.items():
         if effects.get(attack, "same") == "same":

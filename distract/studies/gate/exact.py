@@ -314,9 +314,8 @@ def check_worths(run: LoadedRun, briefs: CompactRows, limits: Limits, checks: in
         )
         for measure in limits.style:
             for attack in attacks:
-                unit = MEASURES[measure].unit
-                unit = "probability" if unit == "points" and not rules else unit
-                empty = Figure(measure, protocol, "score" if rules else None, attack, unit=unit)
+                rule = "score" if rules else None
+                empty = Figure(measure, protocol, rule, attack, unit=MEASURES[measure].name_unit(rule))
                 figure, wider = (figures.get((measure, attack), empty) for figures in (near, far))
                 prompts = figure.n if measure == "exchange_rate" else _count_prompts(briefs, protocol, attack)
                 results.append(_check(measure, figure, wider.low, prompts, limits, checks))

@@ -178,9 +178,7 @@ class ProtocolTrials:
             same = measure.aim == other.aim
             empty = replace(empty, against=self.protocol, against_rule=rule, against_attack=BASELINE)
             return contrast(counts.values, rest.values).fill(replace(empty, invalid=counts.invalid if same else 0))
-        full = figure(measure, counts, empty, confidence)
-        if measure.unit == "points" and rule is None:
-            full = replace(full, unit="probability")
+        full = replace(figure(measure, counts, empty, confidence), unit=measure.name_unit(rule))
         return rescale(full, measure.scale) if measure.scale else full
 
 
