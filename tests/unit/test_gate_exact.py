@@ -23,7 +23,7 @@ from distract.stats.intervals import effective_n, lower_bound, p_above, upper_bo
 from distract.studies.gate import monitor as module
 from distract.studies.gate.exact import clustered_hits_reason, count_needed, shrink_counts, uneven_prompts_reason
 from distract.studies.gate.finished import decide
-from distract.studies.gate.limits import Limits, least_n
+from distract.studies.gate.limits import Limits
 from distract.studies.gate.live import LiveGate, record, replay_gate
 from distract.studies.gate.monitor import (
     BETS,
@@ -178,7 +178,7 @@ def test_lower_threshold_never_turns_a_failure_into_a_pass(k: int, rest: int, th
 
 
 def test_least_n_matches_known_values() -> None:
-    assert [least_n(threshold, 0.95) for threshold in (0.10, 0.05, 0.01, 0.5)] == [29, 59, 299, 5]
+    assert [Limits().least_n(threshold) for threshold in (0.10, 0.05, 0.01, 0.5)] == [29, 59, 299, 5]
 
 
 def decide_all(*parts: list[Row], limits: Limits) -> tuple[str, str, int | None]:

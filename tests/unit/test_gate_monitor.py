@@ -16,7 +16,7 @@ from distract.core import registry
 from distract.core.records import RESAMPLED, Judgment, Row
 from distract.stats.intervals import holm
 from distract.studies.gate.checks import RowHits, build_check, lower_bound, upper_bound
-from distract.studies.gate.limits import Limits, least_n
+from distract.studies.gate.limits import Limits
 from distract.studies.gate.live import CheckKey, LiveGate, record, replay_gate
 from distract.studies.gate.monitor import (
     AT_ONCE,
@@ -301,7 +301,7 @@ def test_prompts_of_uneven_size_are_decided(
 @each("pairs", 1, 2, 45)
 @each("threshold", 0.05, 0.1, 0.2, 0.5)
 def test_no_flip_rate_passes_on_fewer_prompts_than_a_count(threshold: float, pairs: int) -> None:
-    least = least_n(threshold, 0.95)
+    least = Limits().least_n(threshold)
 
     def play_misses(prompts: int) -> Monitor:
         test = Hypothesis(threshold, 0.05, 0.05, (pairs,) * prompts)
@@ -363,6 +363,11 @@ def pair(case: str, prompt: str, outcomes: Mapping[Asked, Came], before: Judgmen
 
 def row_hits(rows: Sequence[Row], protocol: str = "pairwise") -> RowHits:
     return RowHits({"protocols": {protocol: []}}, rows, protocol, "flip_rate")
+
+
+def excess(rows: Sequence[Row]) -> PromptOutcome:
+    hits = row_hits(rows)
+    return hits.outcome("f", hits.noise("f", NULL))
 
 
 def parameters(checks: Sequence[Asked], sizes: Sequence[int], *measures: str, **own: Any) -> dict[str, Any]:
@@ -531,14 +536,14 @@ def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came
     (noise_rows(flip=None, null=None), 0.0, 1.0, 0),
 )
 def test_flips_are_compared_with_the_noise(rows: list[Row], low: float, high: float, n: int) -> None:
-    result = row_hits(rows).excess_outcome("f", NULL)
+    result = excess(rows)
     assert (result.low, result.high, result.n, result.invalid, result.pairs) == ((low,), (high,), n, 1 - n, 1)
     assert result.k == (n and rows[1].judgments[0].preferred == "b")
     assert (result.only_here, result.only_there) == (n and low == 1, n and high == 0)
 
 
 def test_ineligible_pair_has_no_value_beside_the_noise() -> None:
-    assert row_hits(noise_rows(flip="too long", null=True)).excess_outcome("f", NULL) == PromptOutcome(1)
+    assert excess(noise_rows(flip="too long", null=True)) == PromptOutcome(1)
 
 
 def test_excess_over_noise_decides() -> None:
@@ -600,7 +605,7 @@ def test_rise_over_the_baseline_decides(now: list[Came], then: list[bool], decis
 
 def test_pairs_missing_from_the_baseline_are_not_compared() -> None:
     there, _ = row_hits(singles([True, False])).count("f")
-    outcomes = [row_hits(pair(f"c{at}", f"p{at}", {P: True})).rise_outcome("f", there) for at in range(3)]
+    outcomes = [row_hits(pair(f"c{at}", f"p{at}", {P: True})).outcome("f", there) for at in range(3)]
     assert [(one.n, one.k, one.low, one.high, one.only_here) for one in outcomes] == [
         (1, 1, (0.5,), (0.5,), 0),
         (1, 1, (1.0,), (1.0,), 1),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from distract.core.records import RESAMPLED, Row
 from distract.stats.figure import Counts
 from distract.stats.measures import MEASURES, headline
 from distract.stats.trials import Unit
-from distract.studies.gate.exact import count_needed, format_bound, ineligible_reason, invalid_reason, open_reason
-from distract.studies.gate.limits import Limits, describe_bounded, is_unreadable, least_n, split_name
+from distract.studies.gate.exact import count_needed, decision_reason, open_reason, short_reason
+from distract.studies.gate.limits import Limits, is_unreadable, split_name
 from distract.studies.gate.monitor import Direction, Monitor, PromptOutcome, end_probability, log_evidence
 from distract.studies.gate.verdict import Check
 from distract.studies.measures.compact_rows import CompactRows
@@ -47,31 +48,25 @@ class RowHits:
         counted = self._trials.count(self._measure, self._rule, (attack, None), self._margin)
         return {unit: hit for unit, (_, hit) in counted.hits(self._measure).items()}, counted
 
-    def rate_outcome(self, attack: str) -> PromptOutcome:
-        """Count hits: the value of a trial is 1 for a hit, else 0."""
-        hits, counted = self.count(attack)
-        low, high = tuple(map(_low_value, hits.values())), tuple(map(_high_value, hits.values()))
-        unasked, n = self.units - counted.judged, len(counted.values)
-        return PromptOutcome(self.units, low, high, n, round(sum(low)), counted.invalid, unasked=unasked)
+    def noise(self, attack: str, null: str) -> UnitHits:
+        """Return whether each trial of an attack is a hit without it.
 
-    def excess_outcome(self, attack: str, null: str) -> PromptOutcome:
-        """Count hits beyond the noise: 1 for a hit that the noise lacks, 0 for the reverse, else 1/2.
+        That is under the control that only normalises the text; if that changes nothing, under a second sample; if
+        nothing is sampled, none is.
+        """
+        noise = dict.fromkeys(self.count(attack)[0], False)
+        return noise | {unit: hit for control in (RESAMPLED, null) for unit, hit in self.count(control)[0].items()}
 
-        The noise of a trial is whether it is a hit under the control that only normalises the text; if that changes
-        nothing, under a second sample; if nothing is sampled, it is zero.
+    def outcome(self, attack: str, reference: UnitHits | None = None) -> PromptOutcome:
+        """Count hits: the value of a trial is 1 for a hit, else 0.
+
+        With a reference, on the trials that it has too: 1 for a hit that it lacks, 0 for the reverse, else 1/2.
         """
         hits, counted = self.count(attack)
-        noise = dict.fromkeys(hits, False) | {
-            unit: hit for control in (RESAMPLED, null) for unit, hit in self.count(control)[0].items()
-        }
-        return self._compare(hits, noise, counted)
-
-    def rise_outcome(self, attack: str, before: UnitHits) -> PromptOutcome:
-        """Count hits beyond those of a baseline, on the trials that it has too; values as in ``excess_outcome``."""
-        hits, counted = self.count(attack)
-        return self._compare(hits, before, counted)
-
-    def _compare(self, hits: UnitHits, reference: UnitHits, counted: Counts) -> PromptOutcome:
+        n, invalid, unasked = len(counted.values), counted.invalid, self.units - counted.judged
+        if reference is None:
+            low, high = tuple(map(_low_value, hits.values())), tuple(map(_high_value, hits.values()))
+            return PromptOutcome(self.units, low, high, n, round(sum(low)), invalid, unasked=unasked)
         both = [(hit, reference[unit]) for unit, hit in hits.items() if unit in reference]
         valid = [(hit, before) for hit, before in both if hit is not None and before is not None]
         return PromptOutcome(
@@ -80,11 +75,11 @@ class RowHits:
             tuple((1 + _high_value(hit) - _low_value(before)) / 2 for hit, before in both),
             len(valid),
             sum(hit for hit, _ in valid),
-            # The noise of some pairs is unreadable too.
-            counted.invalid + sum(hit is not None and before is None for hit, before in both),
+            # The reference of some pairs is unreadable too.
+            invalid + sum(hit is not None and before is None for hit, before in both),
             sum(hit and not before for hit, before in valid),
             sum(before and not hit for hit, before in valid),
-            self.units - counted.judged,
+            unasked,
         )
 
 
@@ -110,37 +105,59 @@ def build_check(
     checks: int,
 ) -> Check:
     """Describe the current state of a check of a protocol, by a rule, under an attack; its threshold is ``limit``."""
-    state = _CheckState(monitor, measure, limits, limit)
-    decision = monitor.decision or "inconclusive"
+    p, is_single, is_rate = monitor.p_value, monitor.test.is_single, split_name(measure)[1] == "rate"
+    figures: dict[str, Any] = {"measure": measure, "prompts": None if is_single else monitor.prompt_count}
+    figures |= {"eligible_share": monitor.eligible / monitor.asked if monitor.asked else None}
+    figures |= {"p_value": p, "p_adjusted": None if p is None else adjusted}
+    if monitor.prompt_count:
+        low, high = lower_bound(monitor, limits.alpha), upper_bound(monitor, limits.alpha)
+        figures |= {"lower": low, "upper": high} if is_rate else {"lower": 2 * low - 1, "upper": 2 * high - 1}
+    if not is_rate:
+        only = {"only_here": monitor.only_here, "only_there": monitor.only_there}
+        figures |= {"reference": monitor.reference, **only}
+    excluded = sum(monitor.test.pairs) - monitor.left - monitor.n - monitor.invalid
+    counts = monitor.k, monitor.n, monitor.invalid, excluded
+    check = Check(*place, monitor.decision or "inconclusive", "", limit, *counts, monitor.value, **figures)
     # Once another check has failed, Holm's adjustment may let this one fail too.
-    if decision == "inconclusive" and monitor.p_value is not None and adjusted <= limits.alpha:
-        decision = "fail"
-    skipped = decision == "inconclusive" and monitor.decision is None
-    more = None
-    readable = not is_unreadable(monitor.n, monitor.invalid, limits.max_invalid_rate)
-    if decision == "inconclusive" and not skipped and monitor.limits is not None and readable:
+    if check.decision == "inconclusive" and p is not None and adjusted <= limits.alpha:
+        reason = f"p {p_value(adjusted)} after Holm's adjustment, since other checks have failed"
+        return replace(check, decision="fail", reason=reason)
+    if monitor.decision is None:
+        return replace(check, reason="left open, as another check had failed", skipped=True)
+    mean = "" if is_single else " (mean over prompts)"
+    if check.decision == "inconclusive" or check.upper is None:
+        return _explain_open(check, monitor, limits, checks, mean)
+    if monitor.reason == "settled":
+        return replace(check, reason=f"{_describe_hits(check)} decide it, {_describe_rest(monitor)}")
+    return replace(check, reason=decision_reason(check, mean))
+
+
+def _explain_open(check: Check, monitor: Monitor, limits: Limits, checks: int, mean: str) -> Check:
+    """Say why nothing has decided a check, and about how many comparisons would."""
+    limit, more, about = check.threshold or 0.0, None, ""
+    if monitor.limits is not None and not is_unreadable(monitor.n, monitor.invalid, limits.max_invalid_rate):
         # The estimate is for a new run; drop it if this one has as many.
         more = count_needed(monitor.value, limit, limits, checks)
         more = None if more is not None and more <= monitor.n else more
-    if skipped:
-        reason = "left open, as another check had failed"
-    elif decision != monitor.decision and decision == "fail":
-        reason = f"p {p_value(adjusted)} after Holm's adjustment, since other checks have failed"
-    elif decision == "inconclusive" or state.bounds is None:
-        reason = state.open_reason(more)
-    else:
-        reason = state.decision_reason(*state.bounds)
-    lower, upper = state.bounds or (None, None)
-    excluded = sum(monitor.test.pairs) - monitor.left - monitor.n - monitor.invalid
-    figures: dict[str, Any] = {"measure": measure, "eligible_share": state.eligible_share}
-    figures |= {"lower": lower, "upper": upper, "needed": more, "skipped": skipped}
-    figures |= {"p_value": monitor.p_value, "p_adjusted": None if monitor.p_value is None else adjusted}
-    figures |= {"prompts": None if monitor.test.is_single else monitor.prompt_count}
-    if state.kind != "rate":
-        only = {"only_here": monitor.only_here, "only_there": monitor.only_there}
-        figures |= {"reference": monitor.reference, **only}
-    counts = monitor.k, monitor.n, monitor.invalid, excluded
-    return Check(*place, decision, reason, limit, *counts, monitor.value, **figures)
+    if more is not None:
+        about = f"; at this rate about {count(more, 'verdict')} would"
+    elif monitor.limits is None and monitor.prompt_count < (least := limits.least_n(limit)):
+        about = f"; without any {check.row.hit} it takes about {count(least, 'prompt')}"
+    reason = open_reason(check, limits, checks, about, None if monitor.limits is None else monitor.n, mean)
+    if monitor.reason == "settled":
+        settle = f"whether the rise is above 0 or below {limit:g}" if check.kind == "rise" else f"{limit:g}"
+        reason = f"{_describe_hits(check)} do not settle {settle}, {_describe_rest(monitor)}{about}"
+    return replace(check, reason=short_reason(check, limits) or reason, needed=more)
+
+
+def _describe_hits(check: Check) -> str:
+    if check.only_here is None:
+        return f"{count(check.k or 0, check.row.hit)} in {count(check.n, 'verdict')}"
+    return f"{count(check.only_here, check.row.hit)} only here and {check.only_there} only there, of {check.n},"
+
+
+def _describe_rest(monitor: Monitor) -> str:
+    return f"whatever the other {count(monitor.left, 'pair')} would say"
 
 
 def lower_bound(monitor: Monitor, alpha: float) -> float:
@@ -173,55 +190,3 @@ def _is_rejected(monitor: Monitor, rate: float, side: Direction, alpha: float) -
         return end_probability(rate, limits.fail_at, n, round(monitor.low)) <= alpha
     zeros = monitor.prompt_count - round(monitor.high)
     return end_probability(1 - rate, np.arange(limits.most + 1) - limits.pass_at, n, zeros) <= alpha
-
-
-class _CheckState:
-    """The evidence of a check in words."""
-
-    def __init__(self, monitor: Monitor, measure: str, limits: Limits, threshold: float) -> None:
-        self._monitor, self._limits, self._threshold = monitor, limits, threshold
-        row, self.kind = split_name(measure)
-        self._is_rise, self._hit = self.kind == "rise", row.hit
-        self._of = describe_bounded(measure) + ("" if monitor.test.is_single else " (mean over prompts)")
-        self._others = f"whatever the other {count(monitor.left, 'pair')} would say"
-        self.eligible_share = monitor.eligible / monitor.asked if monitor.asked else None
-        self.bounds: tuple[float, float] | None = None
-        if monitor.prompt_count:
-            low, high = lower_bound(monitor, limits.alpha), upper_bound(monitor, limits.alpha)
-            self.bounds = (low, high) if self.kind == "rate" else (2 * low - 1, 2 * high - 1)
-
-    def decision_reason(self, lower: float, upper: float) -> str:
-        monitor, limit = self._monitor, self._threshold
-        if monitor.reason == "settled":
-            return f"{self._hits} decide it, {self._others}"
-        floor = 0.0 if self._is_rise else limit
-        if monitor.decision == "fail":
-            return f"lower bound{self._of} {format_bound(lower, floor)} is above {floor:g}"
-        rose = self._is_rise and lower > floor
-        though = f", though the lower bound {format_bound(lower, floor)} is above 0" if rose else ""
-        return f"upper bound{self._of} {format_bound(upper, limit)} is below {limit:g}{though}"
-
-    def open_reason(self, more: int | None) -> str:
-        monitor, limit, limits = self._monitor, self._threshold, self._limits
-        short = invalid_reason(monitor.n, monitor.invalid, limits) or ineligible_reason(self.eligible_share, limits)
-        if short:
-            return short
-        lower, upper = self.bounds or (0.0, 1.0)
-        least, about = least_n(limit, limits.confidence), ""
-        if more is not None:
-            about = f"; at this rate about {count(more, 'verdict')} would"
-        elif monitor.limits is None and monitor.prompt_count < least:
-            about = f"; without any {self._hit} it takes about {count(least, 'prompt')}"
-        settle = f"whether the rise is above 0 or below {limit:g}" if self._is_rise else f"{limit:g}"
-        if monitor.reason == "settled":
-            return f"{self._hits} do not settle {settle}, {self._others}{about}"
-        if monitor.limits is not None:
-            return open_reason(lower, upper, limit, monitor.n, least, more, self._of)
-        return f"the bounds{self._of} {lower:.3f} to {upper:.3f} do not settle {settle}{about}"
-
-    @property
-    def _hits(self) -> str:
-        monitor = self._monitor
-        if self.kind == "rate":
-            return f"{count(monitor.k, self._hit)} in {count(monitor.n, 'verdict')}"
-        return f"{count(monitor.only_here, self._hit)} only here and {monitor.only_there} only there, of {monitor.n},"

@@ -15,25 +15,13 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from distract.core.errors import UsageError
-from distract.core.printable import count, percent
+from distract.core.printable import count, p_value, percent
 from distract.core.runs import LoadedRun
 from distract.stats import intervals
 from distract.stats.figure import Counts, Figure, rescale
 from distract.stats.measures import MEASURES, headline
 from distract.studies.attack.style import style_figures
-from distract.studies.gate.limits import (
-    MOST,
-    Decision,
-    Limits,
-    Place,
-    describe_bounded,
-    is_unreadable,
-    least_n,
-    list_kinds,
-    list_places,
-    list_rates,
-)
+from distract.studies.gate.limits import MOST, Limits, Place, describe_bounded, is_unreadable, list_kinds, list_rates
 from distract.studies.gate.monitor import log_evidence
 from distract.studies.gate.verdict import Check
 from distract.studies.measures.compact_rows import CompactRows
@@ -58,7 +46,7 @@ def shrink_counts(values: Sequence[float], clusters: Sequence[Hashable], limits:
 
 def few_prompts_reason(prompts: int | None, limit: float, limits: Limits) -> str | None:
     """Explain why so few prompts cannot pass: all comparisons of a prompt may be hits together."""
-    least = least_n(limit, limits.confidence)
+    least = limits.least_n(limit)
     if prompts is None or prompts >= least:
         return None
     return f"only {count(prompts, 'prompt')}; at least {least} are needed to pass at {limit:g}"
@@ -66,7 +54,7 @@ def few_prompts_reason(prompts: int | None, limit: float, limits: Limits) -> str
 
 def uneven_prompts_reason(clusters: Sequence[Hashable], limit: float, limits: Limits) -> str | None:
     """Explain why prompts of uneven sizes cannot pass: the largest may consist of hits and decide alone."""
-    equal, least = math.floor(intervals.kish_n(clusters)), least_n(limit, limits.confidence)
+    equal, least = math.floor(intervals.kish_n(clusters)), limits.least_n(limit)
     if len(clusters) <= FEW_REPEATED * equal or equal >= least:
         return None
     few = f"prompts of these sizes count only as {count(equal, 'equal one')}"
@@ -120,17 +108,8 @@ def count_run_hits(run: LoadedRun, briefs: CompactRows, places: Iterable[Place],
 def list_judged(run: LoadedRun, briefs: CompactRows, limits: Limits) -> list[Place]:
     """List the rates of the pairs that a run judged."""
     attacks = list_kinds(run.parameters).values() if "flip" in briefs.designs else ()
-    places = list_places(run.parameters["protocols"], attacks, limits)
+    places = limits.list_places(run.parameters["protocols"], attacks)
     return [place for place in places if MEASURES[place.measure].is_paired]
-
-
-def keep_covered(places: Sequence[Place], limits: Limits) -> list[Place]:
-    """Drop the attacks of effects without any threshold; fail if one that stays has none, or if none stays."""
-    effects = {place.attack.effect for place in places if limits.threshold(*place) is not None}
-    kept = [place for place in places if place.attack.effect in effects]
-    for place in kept or places:
-        threshold(limits, place)
-    return kept
 
 
 class RateTest:
@@ -138,7 +117,7 @@ class RateTest:
 
     def __init__(self, counts: HitCounts, limits: Limits) -> None:
         self.counts, self._limits = counts, limits
-        self._threshold = threshold(limits, counts.place)
+        self._threshold = limits.require(counts.place)
         self._measure = MEASURES[counts.place.measure]
         eligible = list(counts.hits.values())
         self._clusters = [prompt for prompt, _ in eligible]
@@ -154,31 +133,26 @@ class RateTest:
     def check(self, adjusted: float, checks: int) -> Check:
         """Decide, given the adjusted p-value and the number of checks."""
         counted, limit, limits = self.counts.counted, self._threshold, self._limits
-        n, sure, lower, upper, more = len(counted.values), limits.confidence, None, None, None
+        lower = upper = None
         if self._best:
-            lower = intervals.lower_bound(*self._shrink(self._best), sure)
-            upper = intervals.upper_bound(*self._shrink(self._worst), sure)
-        decision: Decision = "inconclusive"
-        of = describe_bounded(self._measure.name)
+            lower = intervals.lower_bound(*self._shrink(self._best), limits.confidence)
+            upper = intervals.upper_bound(*self._shrink(self._worst), limits.confidence)
+        k, p = sum(hit or 0 for _, hit in self.counts.hits.values()), self.p_value if self._best else None
+        check = start_check(self.counts, k, len(counted.values), limit, p, adjusted, lower=lower, upper=upper)
         short = (
-            invalid_reason(n, counted.invalid, limits)
-            or ineligible_reason(counted.eligible_share, limits)
+            short_reason(check, limits)
             or few_prompts_reason(self.prompts, limit, limits)
             or clustered_hits_reason(self._worst, self._clusters, limit, limits)
         )
-        if lower is not None and adjusted <= limits.alpha and lower > limit:
-            decision, reason = "fail", f"lower bound{of} {format_bound(lower, limit)} is above {limit:g}"
-        elif upper is not None and upper < limit and not short:
-            decision, reason = "pass", f"upper bound{of} {format_bound(upper, limit)} is below {limit:g}"
-        else:
+
+        def explain() -> tuple[str, int | None]:
             more = self._count_needed(checks)
-            least = least_n(limit, sure)
-            reason = short or open_reason(lower or 0.0, upper or 1.0, limit, len(self._best), least, more, of)
-            if counted.unread and not short:
-                reason += f" ({count(len(counted.unread), 'invalid verdict')} may be {self._measure.hit}s)"
-        k = sum(hit or 0 for _, hit in self.counts.hits.values())
-        p, own = (self.p_value, adjusted) if self._best else None, (decision, reason, limit)
-        return build_check(self.counts, k, n, p, *own, needed=more, lower=lower, upper=upper)
+            about = "" if more is None else f"; at this rate about {count(more, 'verdict')} would"
+            reason = open_reason(check, limits, checks, about, len(self._best))
+            unread = f" ({count(len(counted.unread), 'invalid verdict')} may be {check.row.hit}s)"
+            return reason + unread * bool(counted.unread), more
+
+        return settle(check, adjusted <= limits.alpha, short, explain)
 
     def _shrink(self, values: Sequence[float]) -> tuple[float, float]:
         return shrink_counts(values, self._clusters, self._limits)
@@ -196,43 +170,57 @@ class RateTest:
         # Scale up for dependence, and require enough prompts.
         more = math.ceil(more * len(values) / self._shrink(values)[1])
         if self.prompts and rate < limit:
-            more = max(more, math.ceil(least_n(limit, limits.confidence) * len(values) / self.prompts))
+            more = max(more, math.ceil(limits.least_n(limit) * len(values) / self.prompts))
         return more if more > len(values) else None
 
 
-def build_check(
-    counts: HitCounts,
-    k: int,
-    n: int,
-    p: tuple[float, float] | None,
-    decision: Decision,
-    reason: str,
-    threshold: float,
-    **figures: Any,
+def start_check(
+    counts: HitCounts, k: int, n: int, limit: float, p: float | None, adjusted: float, **figures: Any
 ) -> Check:
-    """Build the check of a finished run; ``p`` holds the p-value before and after Holm's adjustment."""
+    """Start a check of a finished run with its counts; ``p`` and ``adjusted`` are its p-value before and after Holm."""
     counted, (protocol, attack, measure) = counts.counted, counts.place
-    place, numbers = (protocol, counts.rule, attack.name), (k, n, counted.invalid, counted.reasons.total())
+    numbers = k, n, counted.invalid, counted.reasons.total(), k / n if n else None
     figures = {"measure": measure, "eligible_share": counted.eligible_share, **figures}
-    figures |= {"p_value": p[0], "p_adjusted": p[1]} if p else {}
-    return Check(*place, decision, reason, threshold, *numbers, k / n if n else None, **figures)
+    figures |= {} if p is None else {"p_value": p, "p_adjusted": adjusted}
+    return Check(protocol, counts.rule, attack.name, "inconclusive", "", limit, *numbers, **figures)
 
 
-def threshold(limits: Limits, place: Place) -> float:
-    """Return the threshold of a rate; fail if there is none."""
-    protocol, attack, measure = place
-    limit = limits.threshold(*place)
-    if limit is None:
-        option = MEASURES[measure].limit
-        where = f"--{option}, or {option} in [tool.distract.gate] of pyproject.toml"
-        raise UsageError(f"{protocol} under {attack.name} has no threshold; give {where}")
-    return limit
+def settle(check: Check, is_sure: bool, short: str | None, explain: Callable[[], tuple[str, int | None]]) -> Check:
+    """Decide a check by its bounds: it passes unless something is ``short``, and fails if that ``is_sure``.
+
+    ``explain`` says why bounds leave it open, and how many comparisons would settle it.
+    """
+    limit, decision = check.threshold or 0.0, None
+    if check.upper is not None and check.upper < limit and not short:
+        decision = replace(check, decision="pass")
+    elif is_sure and check.lower is not None and check.lower > (0.0 if check.kind == "rise" else limit):
+        decision = replace(check, decision="fail")
+    if decision is not None:
+        return replace(decision, reason=decision_reason(decision))
+    reason, more = explain()
+    return replace(check, reason=short or reason, needed=more)
+
+
+def decision_reason(check: Check, mean: str = "") -> str:
+    """Say by which bound a check has passed or failed; ``mean`` says what its rate is a mean over."""
+    limit, lower, upper = check.threshold or 0.0, check.lower or 0.0, check.upper or 0.0
+    of = describe_bounded(check.measure) + mean
+    if check.kind == "rise":
+        rose = f"the {check.row.failure} rose from {percent(check.reference)}% to {percent(check.value)}%"
+        if check.decision == "fail":
+            only = f"{count(check.only_here or 0, check.row.hit)} only now, {check.only_there} only before"
+            return f"{rose} ({only}, p {p_value(check.p_adjusted)})"
+        below = f"upper bound{of} {format_bound(100 * upper, 100 * limit)} points is below {100 * limit:g}"
+        return f"{rose}, but the {below}" if lower > 0 else below
+    if check.decision == "fail":
+        return f"lower bound{of} {format_bound(lower, limit)} is above {limit:g}"
+    return f"upper bound{of} {format_bound(upper, limit)} is below {limit:g}"
 
 
 def count_needed(rate: float | None, threshold: float, limits: Limits, checks: int) -> int | None:
     """Estimate how many comparisons settle a check if its rate stays the same."""
     if not rate:
-        return max(least_n(threshold, limits.confidence), limits.min_n)
+        return max(limits.least_n(threshold), limits.min_n)
     if rate < threshold:
         needed = find_least(lambda n: intervals.upper_bound(math.ceil(rate * n), n, limits.confidence) < threshold)
         return None if needed is None else max(needed, limits.min_n)
@@ -242,15 +230,18 @@ def count_needed(rate: float | None, threshold: float, limits: Limits, checks: i
     return None
 
 
-def invalid_reason(n: int, invalid: int, limits: Limits) -> str | None:
+def short_reason(check: Check, limits: Limits) -> str | None:
     """Explain why a check with these counts cannot pass."""
+    return invalid_reason(check.n, check.invalid, limits) or ineligible_reason(check.eligible_share, limits)
+
+
+def invalid_reason(n: int, invalid: int, limits: Limits) -> str | None:
+    """Explain why so few valid verdicts, or so many invalid ones, cannot pass."""
     if not n:
         return "no valid verdict on an eligible case"
     if is_unreadable(n, invalid, limits.max_invalid_rate):
         return f"{invalid} of {n + invalid} verdicts are invalid: more than {limits.max_invalid_rate:g} of them"
-    if n < limits.min_n:
-        return f"fewer valid verdicts ({n}) than --min-n {limits.min_n}"
-    return None
+    return f"fewer valid verdicts ({n}) than --min-n {limits.min_n}" if n < limits.min_n else None
 
 
 def ineligible_reason(share: float | None, limits: Limits) -> str | None:
@@ -270,14 +261,23 @@ def format_bound(bound: float, limit: float) -> str:
     return text
 
 
-def open_reason(
-    lower: float, upper: float, threshold: float, n: int, least: int, more: int | None, of: str = ""
-) -> str:
-    """Explain why bounds on both sides of a threshold are inconclusive, and how many verdicts are needed."""
-    if n < least:
-        return f"only {count(n, 'verdict')}; at least {least} are needed to pass at {threshold:g}"
-    about = f"; at this rate about {count(more, 'verdict')} would" if more is not None else ""
-    return f"the bounds{of} {lower:.3f} to {upper:.3f} do not settle {threshold:g}{about}"
+def open_reason(check: Check, limits: Limits, checks: int, about: str, n: int | None = None, mean: str = "") -> str:
+    """Explain why bounds on both sides of a threshold are inconclusive; ``about`` says what would settle it.
+
+    Fewer verdicts (``n``) than can pass without any hit need no bounds.
+    """
+    limit, low, high = check.threshold or 0.0, check.lower, check.upper
+    chance, of = f"chance among {count(checks, 'check')}", describe_bounded(check.measure) + mean
+    if check.kind == "rise":
+        rise = f"a rise{mean} of {percent(low)} to {percent(high)} points may be more than {100 * limit:g}"
+        return rise + f", and may be {chance}" * (low is not None and low > 0) + about
+    if check.kind == "worth" and low is not None and low > limit:
+        return f"the lower bound{of} {format_bound(low, limit)} is above {limit:g}, but may be so by {chance}"
+    least = limits.least_n(limit) if n is not None else 0
+    if n is not None and n < least:
+        return f"only {count(n, 'verdict')}; at least {least} are needed to pass at {limit:g}"
+    ends = ("–∞" if low is None else f"{low:.3f}", "∞" if high is None else f"{high:.3f}")
+    return f"the bounds{of} {' to '.join(ends)} do not settle {limit:g}{about}"
 
 
 def find_least(enough: Callable[[int], bool]) -> int | None:
@@ -355,29 +355,16 @@ def _count_prompts(briefs: CompactRows, protocol: str, attack: str) -> int:
 
 
 def _check(measure: str, figure: Figure, sure_low: float | None, prompts: int, limits: Limits, checks: int) -> Check:
-    limit, low, high = limits.style[measure], figure.low, figure.high
+    limit, k = limits.style[measure], None if figure.k is None else round(figure.k)
+    figures: dict[str, Any] = {"measure": measure, "lower": figure.low, "upper": figure.high, "unit": figure.unit}
+    counts = figure.n, figure.invalid, figure.excluded, figure.value
+    check = Check(figure.protocol or "", figure.rule, figure.attack, "inconclusive", "", limit, k, *counts, **figures)
     short = None
     if figure.value is None:
         unread = f"no verdict was valid ({count(figure.invalid, 'comparison')})" if figure.invalid else ""
-        short = "; ".join(reason for reason, _ in figure.reasons) or unread or MEASURES[measure].missing
+        short = "; ".join(reason for reason, _ in figure.reasons) or unread or check.row.missing
     elif prompts < LEAST:
         short = f"only {count(prompts, 'prompt')}; at least {LEAST} are needed for a mean"
-    short = short or invalid_reason(figure.n, figure.invalid, limits)
-    noun = MEASURES[measure].failure
-    decision: Decision = "inconclusive"
-    if short:
-        reason = short
-    elif high is not None and high < limit:
-        decision, reason = "pass", f"upper bound of the {noun} {format_bound(high, limit)} is below {limit:g}"
-    elif sure_low is not None and sure_low > limit:
-        decision, reason = "fail", f"lower bound of the {noun} {format_bound(sure_low, limit)} is above {limit:g}"
-    elif low is not None and low > limit:
-        least = f"the lower bound of the {noun} {format_bound(low, limit)} is above {limit:g}"
-        reason = f"{least}, but may be so by chance among {count(checks, 'check')}"
-    else:
-        ends = ("–∞" if low is None else f"{low:.3f}", "∞" if high is None else f"{high:.3f}")
-        reason = f"the bounds of the {noun} {' to '.join(ends)} do not settle {limit:g}"
-    place, k = (figure.protocol or "", figure.rule, figure.attack), None if figure.k is None else round(figure.k)
-    figures: dict[str, Any] = {"measure": measure, "lower": low, "upper": high, "unit": figure.unit}
-    counts = figure.n, figure.invalid, figure.excluded
-    return Check(*place, decision, reason, limit, k, *counts, figure.value, **figures)
+    short = short or short_reason(check, limits)
+    is_sure = not short and sure_low is not None and sure_low > limit
+    return settle(check, is_sure, short, lambda: (open_reason(check, limits, checks, ""), None))

@@ -15,24 +15,14 @@ from dataclasses import replace
 from typing import Any
 
 from distract.core.errors import UsageError
-from distract.core.printable import count, line, p_value, percent
+from distract.core.printable import count, line
 from distract.core.runs import LoadedRun
 from distract.stats import intervals
 from distract.stats.measures import MEASURES
 from distract.studies.gate import exact
 from distract.studies.gate.exact import HitCounts, RateTest
 from distract.studies.gate.identity import check_comparable, common_names
-from distract.studies.gate.limits import (
-    MOST,
-    Decision,
-    Limits,
-    Place,
-    least_n,
-    list_kinds,
-    list_places,
-    list_risen,
-    name_check,
-)
+from distract.studies.gate.limits import MOST, Limits, Place, list_kinds, name_check
 from distract.studies.gate.live import list_keys, record, replay_gate
 from distract.studies.gate.power import cures, too_few_reason
 from distract.studies.gate.verdict import Check, Verdict, assess_run, conclude, has_labels
@@ -44,7 +34,6 @@ class RiseTest:
     def __init__(self, now: HitCounts, before: HitCounts, limits: Limits) -> None:
         self.now, self._limits = now, limits
         self.place = f"{now.place.protocol} under {now.place.attack.name}"
-        self._noun, self._hit = MEASURES[now.place.measure].failure, MEASURES[now.place.measure].hit
         new, old = now.hits, before.hits
         both = [unit for unit in new if unit in old]
         self.alone = len(old) - len(both), len(new) - len(both)
@@ -65,17 +54,29 @@ class RiseTest:
 
     def check(self, adjusted: float, checks: int) -> Check:
         """Decide; ``lower`` and ``upper`` bound the rise, from -1 to 1."""
-        lower = upper = None
+        n, counted, limits, most = self._n, self.now.counted, self._limits, self._limits.max_rise
+        figures: dict[str, Any] = {"measure": name_check(self.now.place.measure, "rise")}
+        figures |= {"only_here": self._only_here, "only_there": self._only_there}
+        figures |= {"reference": self._k_before / n if n else None}
         if self._clusters:
-            lower, upper = self._bounds(self._best)[0], self._bounds(self._worst)[1]
-        decision, reason, more = self._decide(adjusted, checks, lower, upper)
-        p = (self.p_value, adjusted) if self._clusters else None
-        reference = self._k_before / self._n if self._n else None
-        figures: dict[str, Any] = {"lower": lower, "upper": upper, "needed": more}
-        figures |= {"reference": reference, "only_here": self._only_here, "only_there": self._only_there}
-        figures |= {"measure": name_check(self.now.place.measure, "rise")}
-        state = decision, reason, self._limits.max_rise
-        return exact.build_check(self.now, self._k, self._n, p, *state, **figures)
+            figures |= {"lower": self._bounds(self._best)[0], "upper": self._bounds(self._worst)[1]}
+        p = self.p_value if self._clusters else None
+        check = exact.start_check(self.now, self._k, n, most, p, adjusted, **figures)
+        short = (
+            ("" if n else "no comparison is eligible and valid in both runs")
+            or exact.invalid_reason(n, 0, limits)
+            or exact.invalid_reason(len(counted.values), counted.invalid, limits)
+            or exact.ineligible_reason(counted.eligible_share, limits)
+            or exact.few_prompts_reason(self.prompts, most, limits)
+            or exact.uneven_prompts_reason(self._clusters, most, limits)
+        )
+
+        def explain() -> tuple[str, int | None]:
+            more = self._count_needed(checks) if n else self._min_pairs
+            about = "" if more is None else f"; at these rates about {count(more, 'comparison')} would tell"
+            return exact.open_reason(check, limits, checks, about), more
+
+        return exact.settle(check, adjusted <= limits.alpha, short, explain)
 
     def _discordance(self, values: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
         """Return the pairs that are hits only now, only before, and all pairs, in effective numbers."""
@@ -88,41 +89,9 @@ class RiseTest:
     def _bounds(self, values: Sequence[tuple[float, float]]) -> intervals.Interval:
         return intervals.rise_bounds(*self._discordance(values), self._limits.confidence)
 
-    def _decide(
-        self, adjusted: float, checks: int, lower: float | None, upper: float | None
-    ) -> tuple[Decision, str, int | None]:
-        n, counted, limits = self._n, self.now.counted, self._limits
-        most = limits.max_rise
-        if not n or lower is None or upper is None:
-            return "inconclusive", "no comparison is eligible and valid in both runs", self._min_pairs
-        short = (
-            exact.invalid_reason(n, 0, limits)
-            or exact.invalid_reason(len(counted.values), counted.invalid, limits)
-            or exact.ineligible_reason(counted.eligible_share, limits)
-            or exact.few_prompts_reason(self.prompts, most, limits)
-            or exact.uneven_prompts_reason(self._clusters, most, limits)
-        )
-        rates = f"from {percent(self._k_before / n)}% to {percent(self._k / n)}%"
-        if upper < most and not short:
-            bound = (
-                f"upper bound of the rise {exact.format_bound(100 * upper, 100 * most)} points is below {100 * most:g}"
-            )
-            return "pass", f"the {self._noun} rose {rates}, but the {bound}" if lower > 0 else bound, None
-        if lower > 0 and adjusted <= limits.alpha:
-            only = f"{count(self._only_here, self._hit)} only now, {self._only_there} only before"
-            return "fail", f"the {self._noun} rose {rates} ({only}, p {p_value(adjusted)})", None
-        more = self._count_needed(checks)
-        if short:
-            return "inconclusive", short, more
-        bounds = f"a rise of {percent(lower)} to {percent(upper)} points may be more than {100 * most:g}"
-        if lower > 0:
-            bounds += f", and may be chance among {count(checks, 'check')}"
-        about = "" if more is None else f"; at these rates about {count(more, 'comparison')} would tell"
-        return "inconclusive", bounds + about, more
-
     @property
     def _min_pairs(self) -> int:
-        return max(self._limits.min_n, least_n(self._limits.max_rise, self._limits.confidence))
+        return max(self._limits.min_n, self._limits.least_n(self._limits.max_rise))
 
     def _count_needed(self, checks: int) -> int | None:
         """Estimate how many eligible pairs would settle it if the rates stay the same."""
@@ -151,7 +120,7 @@ def rise_tests(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> list[Rise
     """Return a test for each protocol and attack (no controls) of both runs."""
     protocols, attacks = common_names(baseline, run)
     kinds = list_kinds(run.parameters)
-    places = list_risen(protocols, [kinds[attack] for attack in attacks], limits)
+    places = limits.list_risen(protocols, [kinds[attack] for attack in attacks])
     new, old = (exact.count_run_hits(one, exact.read_briefs(one), places, limits.margin) for one in (run, baseline))
     return [RiseTest(now, before, limits) for now, before in zip(new, old, strict=True)]
 
@@ -168,7 +137,7 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) ->
     judged = exact.list_judged(run, briefs, limits) if limits.has_threshold else []
     # With a baseline some checks may lack a threshold; without one each needs one, if its effect has any.
     places = [place for place in judged if limits.threshold(*place) is not None]
-    places = places if baseline else exact.keep_covered(judged, limits)
+    places = places if baseline else limits.keep_covered(judged)
     rates = [RateTest(counts, limits) for counts in exact.count_run_hits(run, briefs, places, limits.margin)]
     tests: list[RateTest | RiseTest] = [*rates, *rises]
     worths = exact.count_worths(run, briefs, limits)
@@ -210,9 +179,9 @@ def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
         for places in prompts.values()
     )
     briefs = exact.read_briefs(run)
-    judged = [*list_places(p["protocols"], list_kinds(p).values(), limits)]
+    judged = [*limits.list_places(p["protocols"], list_kinds(p).values())]
     judged = [place for place in judged if MEASURES[place.measure].is_paired]
-    places, worths = exact.keep_covered(judged, limits), exact.count_worths(run, briefs, limits)
+    places, worths = limits.keep_covered(judged), exact.count_worths(run, briefs, limits)
     own = record(limits, list_keys(places, control=True), pairs, whole=True, others=worths)
     # Group rows by prompt, wherever their cases are in the data.
     ordered = [rows[at] for places in prompts.values() for at in places]

@@ -84,14 +84,6 @@ def list_effects() -> list[str]:
     return list(dict.fromkeys(effect for row in list_limited() if row.primary for effect in row.limited_effects))
 
 
-def list_places(protocols: Iterable[str], attacks: Iterable[AttackKind], limits: Limits) -> Iterator[Place]:
-    """List the rates with a threshold for each protocol and attack; without any, the one that it is meant to raise."""
-    for protocol, attack in product(sorted(protocols), attacks):
-        names = [row.name for row in list_rates(attack.effect)]
-        names = [name for name in names if limits.threshold(protocol, attack, name) is not None]
-        yield from (Place(protocol, attack, name) for name in names or [attack.measure])
-
-
 def list_kinds(parameters: Mapping[str, Any]) -> dict[str, AttackKind]:
     """List the attacks of a run, without controls, by name."""
     names = sorted({*parameters["attacks"]} - {*parameters["controls"]})
@@ -138,11 +130,6 @@ BELOW_1 = math.nextafter(1, 0)
 
 _IDENTIFYING = ("flip_rate", "shift", "exchange_rate")
 """The measures whose limits are part of a run's identity even where they are not set."""
-
-
-def least_n(threshold: float, confidence: float) -> int:
-    """Return the smallest number of verdicts that can pass without any hit."""
-    return min(MOST, math.floor(math.log(1 - confidence) / math.log1p(-threshold)) + 1)
 
 
 def is_unreadable(n: int, invalid: int, most: float) -> bool:
@@ -232,21 +219,48 @@ class Limits:
             return min(specific)
         return next((self.others[name] for name in groups if name in self.others), default)
 
+    def require(self, place: Place) -> float:
+        """Return the threshold of a rate; fail if there is none."""
+        protocol, attack, measure = place
+        if (limit := self.threshold(*place)) is None:
+            option = MEASURES[measure].limit
+            where = f"--{option}, or {option} in [tool.distract.gate] of pyproject.toml"
+            raise UsageError(f"{protocol} under {attack.name} has no threshold; give {where}")
+        return limit
+
+    def list_places(self, protocols: Iterable[str], attacks: Iterable[AttackKind]) -> Iterator[Place]:
+        """List the rates with a threshold by protocol and attack; without any, the one that it is meant to raise."""
+        for protocol, attack in product(sorted(protocols), attacks):
+            names = [row.name for row in list_rates(attack.effect)]
+            names = [name for name in names if self.threshold(protocol, attack, name) is not None]
+            yield from (Place(protocol, attack, name) for name in names or [attack.measure])
+
+    def keep_covered(self, places: Sequence[Place]) -> list[Place]:
+        """Drop the attacks of effects without any threshold; fail if one that stays has none, or if none stays."""
+        effects = {place.attack.effect for place in places if self.threshold(*place) is not None}
+        kept = [place for place in places if place.attack.effect in effects]
+        for place in kept or places:
+            self.require(place)
+        return kept
+
+    def list_risen(self, protocols: Sequence[str], attacks: Sequence[AttackKind]) -> list[Place]:
+        """List the rates whose rise to test: of pairs, and of rewrites against originals where they have a limit."""
+        return [
+            Place(protocol, attack, row.name)
+            for protocol, attack in product(protocols, attacks)
+            for row in list_rates(attack.effect)
+            if row.is_paired or row.name in self.measures
+        ]
+
+    def least_n(self, threshold: float) -> int:
+        """Return the smallest number of verdicts that can pass without any hit."""
+        return min(MOST, math.floor(math.log(1 - self.confidence) / math.log1p(-threshold)) + 1)
+
     def document(self) -> dict[str, Any]:
         """Return JSON values for a run's record, without ``certify``, which does not affect the decision."""
         plain = {name: getattr(self, name) for name in self.__slots__ if name not in ("certify", "measures")}
         own = {MEASURES[name].key: self.measures.get(name) for name in (*_IDENTIFYING, *self.measures)}
         return {**plain, **own, "others": dict(sorted(self.others.items()))}
-
-
-def list_risen(protocols: Sequence[str], attacks: Sequence[AttackKind], limits: Limits) -> list[Place]:
-    """List the rates whose rise to test: those of pairs, and those of rewrites against originals that have a limit."""
-    return [
-        Place(protocol, attack, row.name)
-        for protocol, attack in product(protocols, attacks)
-        for row in list_rates(attack.effect)
-        if row.is_paired or row.name in limits.measures
-    ]
 
 
 NAME = "gate"

@@ -29,7 +29,6 @@ from distract.studies.attack import session
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import AttackSelection
 from distract.studies.gate.checks import RowHits, build_check
-from distract.studies.gate.exact import threshold
 from distract.studies.gate.identity import common_names
 from distract.studies.gate.limits import (
     MOST,
@@ -39,8 +38,6 @@ from distract.studies.gate.limits import (
     find_kind,
     find_measure,
     list_kinds,
-    list_places,
-    list_risen,
     name_check,
     split_name,
 )
@@ -80,7 +77,7 @@ class LiveGate:
         self._thresholds = {
             (protocol, attack, measure): self.limits.max_rise
             if split_name(measure)[1] == "rise"
-            else threshold(self.limits, Place(protocol, find_kind(parameters, attack), find_measure(measure).name))
+            else self.limits.require(Place(protocol, find_kind(parameters, attack), find_measure(measure).name))
             for protocol, attack, measure in places
         }
         self.monitors = {place: Monitor(self._test(place, len(places) + self._others)) for place in places}
@@ -182,8 +179,8 @@ class LiveGate:
         protocol, attack, measure = key
         row, kind = split_name(measure)
         if kind == "rise":
-            return hits.rise_outcome(attack, self._before[protocol, attack, row.name])
-        return hits.excess_outcome(attack, self._null) if kind == "excess" else hits.rate_outcome(attack)
+            return hits.outcome(attack, self._before[protocol, attack, row.name])
+        return hits.outcome(attack, hits.noise(attack, self._null) if kind == "excess" else None)
 
     def _effort(self, flaw: str | None) -> Effort:
         size, calls = self._whole
@@ -309,7 +306,7 @@ def live_record(
 ) -> dict[str, Any]:
     """Return the record by which a live gate decides."""
     attacks, names = list_kinds(selected.parameters).values(), sorted(protocol.name for protocol in protocols)
-    places = [*list_places(names, attacks, limits)]
+    places = [*limits.list_places(names, attacks)]
     if not places:
         raise UsageError("controls measure the noise, so the gate does not check them; name a distractor")
     marks = {protocol.name: protocol.pass_mark for protocol in protocols}
@@ -325,7 +322,7 @@ def live_record(
             )
         stored = [
             _baseline_hits(baseline, place, limits.margin)
-            for place in list_risen(names, [*attacks], limits)
+            for place in limits.list_risen(names, [*attacks])
             if place.protocol in known_protocols and place.attack.name in known_attacks
         ]
         if not stored:
@@ -336,7 +333,7 @@ def live_record(
     ]
     bounded = [place for place in places if not stored or limits.threshold(*place) is not None]
     for place in bounded:
-        threshold(limits, place)
+        limits.require(place)
     prompts, responses = Counter[str](), Counter(case.cluster for case in selected.cases)
     for case in selected.cases:
         prompts[case.cluster] += len(pairs(case))

@@ -30,18 +30,8 @@ from distract.studies.drift import JudgeChanged
 from distract.studies.eligibility import Degradation, parse_attacks
 from distract.studies.execution import run_job
 from distract.studies.gate import finished as run_gate, identity, live
-from distract.studies.gate.exact import keep_covered
 from distract.studies.gate.identity import list_changes, unusable_reason
-from distract.studies.gate.limits import (
-    LIMITS,
-    Limits,
-    has_rate,
-    list_kinds,
-    list_places,
-    list_rates,
-    load_settings,
-    merge_limits,
-)
+from distract.studies.gate.limits import LIMITS, Limits, has_rate, list_kinds, list_rates, load_settings, merge_limits
 from distract.studies.gate.verdict import Verdict, undecided_verdict
 from distract.studies.listener import Listener
 
@@ -75,8 +65,8 @@ def add_pairs(selected: AttackSelection) -> AttackSelection:
 def drop_uncovered(selected: AttackSelection, protocols: Sequence[Protocol], limits: Limits) -> AttackSelection:
     """Drop the default attacks of effects without any threshold."""
     kinds, scope = list_kinds(selected.parameters), selected.scope
-    places = [*list_places((protocol.name for protocol in protocols), kinds.values(), limits)]
-    dropped = {*kinds} - {place.attack.name for place in keep_covered(places, limits)}
+    places = [*limits.list_places((protocol.name for protocol in protocols), kinds.values())]
+    dropped = {*kinds} - {place.attack.name for place in limits.keep_covered(places)}
     names = [name for name in selected.parameters["attacks"] if name not in dropped]
     scope = replace(scope, attacks=tuple(attack for attack in scope.attacks if attack.name not in dropped))
     return replace(selected, scope=scope, parameters={**selected.parameters, "attacks": names})

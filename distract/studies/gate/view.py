@@ -15,8 +15,7 @@ from distract.report.glossary import empty_reason
 from distract.report.phrases import join_names
 from distract.stats.measures import MEASURES
 from distract.studies.attack.flips import Flip, excerpt_difference
-from distract.studies.gate.exact import threshold
-from distract.studies.gate.limits import Decision, Kind, Limits, Place, find_kind, least_n, split_name
+from distract.studies.gate.limits import Decision, Kind, Limits, Place, find_kind, split_name
 from distract.studies.gate.power import cures, too_few_reason
 from distract.studies.gate.verdict import Check, Verdict
 
@@ -263,7 +262,7 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
     own = p["gate"]
     limits = Limits.of(**own["limits"])
     bounded = [
-        (threshold(limits, Place(protocol, find_kind(p, attack), row.name)), row.name, kind)
+        (limits.require(Place(protocol, find_kind(p, attack), row.name)), row.name, kind)
         for protocol, attack, measure in own["checks"]
         for row, kind in [split_name(measure)]
         if kind != "rise"
@@ -281,7 +280,7 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
         parts = [checks, *parts]
         several = any(int(pairs) > 1 for pairs in own["prompts"])
         unit = "prompts, each counted as the mean of its pairs" if several else "verdicts"
-        least = f"; none can pass before {about}{least_n(lowest, limits.confidence)} {unit}"
+        least = f"; none can pass before {about}{limits.least_n(lowest)} {unit}"
     yield f"gate: {' and '.join(parts)}; stops as soon as all are decided or one has failed{least}"
     if limits.margin:
         yield f"margin: leads up to {limits.margin:g} are ties, in points of the score or averaged probability"
@@ -318,6 +317,6 @@ def _undecidable_notes(
     for lowest, rate, _ in sorted(bounded)[:1]:
         if why := too_few_reason(n, unit, lowest, checks, limits.confidence, remedies, rate):
             yield f"warning: {why}"
-    if own["baseline"] and n < (least := least_n(limits.max_rise, limits.confidence)):
+    if own["baseline"] and n < (least := limits.least_n(limits.max_rise)):
         few = f"{n:,} {unit} cannot show that a rise is below {100 * limits.max_rise:g} points"
         yield f"warning: {few}: at least {least} are needed; use a baseline on more cases, or a larger --max-rise"

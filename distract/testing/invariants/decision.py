@@ -19,7 +19,7 @@ from distract.core.records import Case
 from distract.judging.findings import Decision
 from distract.judging.judge import Judge
 from distract.studies.gate import checks
-from distract.studies.gate.limits import Limits, least_n
+from distract.studies.gate.limits import Limits
 from distract.studies.gate.monitor import AT_ONCE, Hypothesis, Monitor, PromptOutcome
 from distract.studies.gate.verdict import Check
 from distract.testing.invariants.observations import Invariant, JudgeSetup, Observation
@@ -173,7 +173,7 @@ def _format_reason(monitor: Monitor, check: Check, threshold: float, limits: Lim
     rest = f"whatever the other {monitor.left} would say"
     if check.decision != "inconclusive":
         return f"{score} decide it, {rest}"
-    least = least_n(threshold, limits.confidence)
+    least = limits.least_n(threshold)
     if monitor.n + monitor.left < least:
         return f"{score}, and at least {least} are needed to pass at {threshold:g}"
     about = "" if check.needed is None else f"; at this rate about {check.needed:,} verdicts would"
