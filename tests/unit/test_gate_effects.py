@@ -25,7 +25,7 @@ from distract.studies.attack import session
 from distract.studies.attack.flips import find_flips
 from distract.studies.gate import request
 from distract.studies.gate.exact import count_worths, read_briefs
-from distract.studies.gate.finished import decide, decide_excess
+from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import (
     LIMITED,
     AttackKind,
@@ -187,7 +187,8 @@ def test_excess_of_gains_is_beyond_those_of_the_control() -> None:
     def decide_with(control: str, effect: str = "injection") -> tuple[str, str]:
         rows = pair_rows([("a", "b")] * 60, effect, extra={"null": control})
         run = make_run(rows, effects={"f": effect}, attacks=["f", "null"], controls=["null"])
-        (check,) = decide_excess(run, Limits.of(max_flip_rate=0.3, max_gain_rate=0.3, max_hollow_win_rate=0.3)).checks
+        limits = Limits.of(max_flip_rate=0.3, max_gain_rate=0.3, max_hollow_win_rate=0.3)
+        (check,) = decide(run, limits, control=True).checks
         return check.measure, check.decision
 
     assert decide_with("a") == ("excess_gain_rate", "fail")

@@ -24,7 +24,7 @@ from distract.core.records import Row
 from distract.core.runs import LoadedRun
 from distract.stats import intervals
 from distract.studies.gate import ci_reports
-from distract.studies.gate.finished import decide, decide_excess
+from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import LARGEST, AttackKind, Limits, load_settings, merge_limits
 from distract.studies.gate.monitor import boundary
 from distract.studies.gate.power import TailTest, analyse_power, binomial_cdf, compute_path, power_report
@@ -565,7 +565,7 @@ def test_judge_without_discernment_never_passes() -> None:
 
 def test_noise_and_worths_are_gated_together() -> None:
     run = run_of(gain_rows(USUAL), rows("0" * 60, protocol="absolute", attack="null"), controls=["null"])
-    verdict = decide_excess(run, Limits.of(max_flip_rate=0.3, max_shift=0.5))
+    verdict = decide(run, Limits.of(max_flip_rate=0.3, max_shift=0.5), control=True)
     assert [check.measure for check in verdict.checks] == ["excess_flip_rate", "shift"]
     assert verdict.decision == "pass"
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.core.printable import count, line
+from distract.core.records import Row
 from distract.core.runs import LoadedRun
 from distract.stats import intervals
 from distract.stats.measures import MEASURES
@@ -129,22 +130,26 @@ FEW = 30
 """Number of prompts below which bounds that allow for their dependence are rough."""
 
 
-def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) -> Verdict:
-    """Decide by the rates of a run."""
+def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None, control: bool = False) -> Verdict:
+    """Decide by the rates of a run; with ``control``, by how far they exceed the judge's own noise."""
+    if control and not run.parameters["controls"]:
+        raise UsageError(f"{run.path}: did not measure the noise; run `distract attack` with --control")
     notes = check_comparable(baseline, run) if baseline else []
     rises = rise_tests(baseline, run, limits) if baseline else []
     briefs = exact.read_briefs(run)
-    judged = exact.list_judged(run, briefs, limits) if limits.has_threshold else []
+    judged = exact.list_judged(run, briefs, limits) if limits.has_threshold or control else []
     # With a baseline some checks may lack a threshold; without one each needs one, if its effect has any.
     places = [place for place in judged if limits.threshold(*place) is not None]
-    places = places if baseline else limits.keep_covered(judged)
-    rates = [RateTest(counts, limits) for counts in exact.count_run_hits(run, briefs, places, limits.margin)]
-    tests: list[RateTest | RiseTest] = [*rates, *rises]
-    worths = exact.count_worths(run, briefs, limits)
-    total = len(tests) + worths
-    adjusted = intervals.holm([*(test.p_value for test in tests), *[1.0] * worths])[: len(tests)]
-    checks = [test.check(p, total) for test, p in zip(tests, adjusted, strict=True)]
-    checks += exact.check_worths(run, briefs, limits, total)
+    places, worths = places if baseline else limits.keep_covered(judged), exact.count_worths(run, briefs, limits)
+    tests: list[RateTest | RiseTest] = [*rises]
+    if control:
+        checks = _check_excesses(run, limits, places, worths)
+    else:
+        counts = exact.count_run_hits(run, briefs, places, limits.margin)
+        tests = [*(RateTest(one, limits) for one in counts), *rises]
+        adjusted = intervals.holm([*(test.p_value for test in tests), *[1.0] * worths])
+        checks = [test.check(p, len(adjusted)) for test, p in zip(tests, adjusted, strict=False)]
+    checks += exact.check_worths(run, briefs, limits, len(checks) + worths)
     verdict = conclude(checks, limits, assess_run(briefs, run.parameters["protocols"], has_labels(run)), run.flaw)
     alone = [f"{test.place} ({test.alone[0]} before, {test.alone[1]} now)" for test in rises if any(test.alone)]
     notes += verdict.notes
@@ -162,33 +167,16 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None) ->
     return replace(verdict, notes=tuple(notes))
 
 
-def decide_excess(run: LoadedRun, limits: Limits) -> Verdict:
-    """Decide by how far the rates of a run exceed the judge's own noise.
-
-    An excess has no exact bound, so the bets of a live gate are applied to the whole run.
-    """
-    p = run.parameters
-    if not p["controls"]:
-        raise UsageError(f"{run.path}: did not measure the noise; run `distract attack` with --control")
+def _check_excesses(run: LoadedRun, limits: Limits, places: Sequence[Place], worths: int) -> list[Check]:
+    """Apply the bets of a live gate to a whole run, since an excess has no exact bound."""
     rows = [row for row in run.rows if row.design == "flip"] if run.flaw is None else []
-    prompts: dict[str, list[int]] = {}
-    for at, row in enumerate(rows):
-        prompts.setdefault(row.cluster, []).append(at)
-    pairs = (
-        max(Counter(rows[at].protocol for at in places if rows[at].target is None).values())
-        for places in prompts.values()
-    )
-    briefs = exact.read_briefs(run)
-    judged = [*limits.list_places(p["protocols"], list_kinds(p).values())]
-    judged = [place for place in judged if MEASURES[place.measure].is_paired]
-    places, worths = limits.keep_covered(judged), exact.count_worths(run, briefs, limits)
+    prompts: dict[str, list[Row]] = {}
+    for row in rows:
+        prompts.setdefault(row.cluster, []).append(row)
+    pairs = (max(Counter(row.protocol for row in own if row.target is None).values()) for own in prompts.values())
     own = record(limits, list_keys(places, control=True), pairs, whole=True, others=worths)
     # Group rows by prompt, wherever their cases are in the data.
-    ordered = [rows[at] for places in prompts.values() for at in places]
-    excesses = replay_gate({**p, "gate": own}, ordered).checks
-    worth = exact.check_worths(run, briefs, limits, len(excesses) + worths)
-    verdict = conclude([*excesses, *worth], limits, assess_run(briefs, p["protocols"], has_labels(run)), run.flaw)
-    return replace(verdict, notes=(*verdict.notes, *_uncovered_notes(judged, places)))
+    return replay_gate({**run.parameters, "gate": own}, [row for own in prompts.values() for row in own]).checks
 
 
 def _uncovered_notes(judged: Sequence[Place], places: Sequence[Place]) -> list[str]:

@@ -142,7 +142,7 @@ def _decide_finished(
         raise UsageError(f"{run}: is a live gate, {loaded.flaw or decided}")
     loaded.check_command("attack")
     _check_rates(overrides, loaded.parameters, "run `distract attack` with")
-    verdict = run_gate.decide_excess(loaded, limits) if control else run_gate.decide(loaded, limits, baseline)
+    verdict = run_gate.decide(loaded, limits, baseline, control)
     return replace(verdict, notes=(loaded.origin, *verdict.notes)), loaded
 
 
