@@ -366,5 +366,7 @@ def _check(measure: str, figure: Figure, sure_low: float | None, prompts: int, l
     elif prompts < LEAST:
         short = f"only {count(prompts, 'prompt')}; at least {LEAST} are needed for a mean"
     short = short or short_reason(check, limits)
-    is_sure = not short and sure_low is not None and sure_low > limit
-    return settle(check, is_sure, short, lambda: (open_reason(check, limits, checks, ""), None))
+    # A failure needs the bound that allows for all checks.
+    sure = replace(check, lower=None if short else sure_low)
+    settled = settle(sure, True, short, lambda: (open_reason(check, limits, checks, ""), None))
+    return replace(settled, lower=figure.low)
