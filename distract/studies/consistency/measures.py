@@ -56,21 +56,19 @@ class ConsistencyResult:
 def measure_rows(parameters: Mapping[str, Any], rows: Iterable[Row]) -> ConsistencyResult:
     """Measure a run."""
     rows, rules = [row for row in rows if row.design in MEASURES], parameters["protocols"]
-    absent = missing_measures(rows, rules)
-    missing = {(one.measure, one.protocol) for one in absent}
-    eligible = [row for row in rows if (MEASURES[row.design][0].name, row.protocol) not in missing]
+    judged = {(row.design, row.protocol) for row in rows if row.excluded is None}
     # A pair that is judged once has a row in every triple that it is in.
     unique = {comparison_key(row): row for row in rows}.values()
-    excluded = Counter(row.excluded for row in eligible if row.excluded)
+    excluded = Counter(row.excluded for row in rows if row.excluded and (row.design, row.protocol) in judged)
     invalid = Counter(judgment.failure for row in unique for judgment in row.judgments if judgment.failure)
-    return ConsistencyResult(figures(rows, rules), absent, excluded, invalid)
+    return ConsistencyResult(figures(rows, rules), missing_measures(rows, rules), excluded, invalid)
 
 
 def missing_measures(rows: Iterable[Row], rules: Iterable[str]) -> list[MissingMeasure]:
     """Find the measures for which a run judged nothing, unless it was cut short."""
-    reasons: dict[tuple[str, str], Counter[str | None]] = defaultdict(Counter)
+    reasons: dict[tuple[str, str], set[str | None]] = defaultdict(set)
     for row in rows:
-        reasons[row.design, row.protocol][row.excluded] += 1
+        reasons[row.design, row.protocol].add(row.excluded)
     return [
         MissingMeasure(measure.name, protocol, "; ".join(sorted(filter(None, why))))
         for measure, protocol in product(chain(*MEASURES.values()), sorted(rules))
@@ -80,19 +78,16 @@ def missing_measures(rows: Iterable[Row], rules: Iterable[str]) -> list[MissingM
 
 def figures(rows: Sequence[Row], rules: Mapping[str, Sequence[str]]) -> list[PlacedFigure]:
     """Compute every figure that the rows support, in a total order."""
-    missing = {(one.measure, one.protocol) for one in missing_measures(rows, rules)}
-    by: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        by[row.protocol, row.design].append(row)
     results = list[PlacedFigure]()
     for protocol, (design, place) in product(rules, (("triple", None), ("set", "last"), ("set", "first"))):
-        # A case without any quadruple is excluded in either place.
-        here = [row for row in by[protocol, design] if row.place in (None, place)]
-        measures = [measure for measure in MEASURES[design] if (measure.name, protocol) not in missing]
+        own = [row for row in rows if (row.protocol, row.design) == (protocol, design)]
+        if own and all(row.excluded is not None for row in own):
+            continue
         for rule in rules[protocol] or (None,):
-            trials = list(_list_trials(here, rule))
+            # A case without any quadruple is excluded in either place.
+            trials = list(_list_trials((row for row in own if row.place in (None, place)), rule))
             empty = PlacedFigure("", protocol, rule, BASELINE, third=place)
-            results += [measure_trials(measure, trials, empty) for measure in measures]
+            results += [measure_trials(measure, trials, empty) for measure in MEASURES[design]]
     return sorted(results, key=lambda figure: figure.place)
 
 
@@ -125,20 +120,11 @@ def find_chain(beats: Iterable[tuple[Side, Side]]) -> tuple[bool, bool]:
 CRITERIA = ("overall", "instruction following")
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedFigure:
-    """A published share, 0 to 1; ``place`` is that of the third response, None without one."""
-
-    measure: str
-    judge: str
-    place: str | None
-    criterion: str
-    value: float
-    source: str
-
-
-PUBLISHED = tuple(
-    PublishedFigure(measure, judge, place, criterion, value, f"Distracted evaluation, {section}, on UltraFeedback")
+PUBLISHED: Sequence[Mapping[str, Any]] = [
+    {
+        **{"measure": measure, "judge": judge, "place": place, "criterion": criterion, "value": value},
+        "source": f"Distracted evaluation, {section}, on UltraFeedback",
+    }
     for measure, section, place, judge, values in (
         ("choice_set_sensitivity", "A.5", "first", "Llama-3-70B", (0.135, 0.11)),
         ("choice_set_sensitivity", "A.5", "first", "Llama-3-8B", (0.17, 0.146)),
@@ -148,7 +134,8 @@ PUBLISHED = tuple(
         ("intransitivity", "A.4", None, "Llama-3-8B", (0.108, 0.085)),
     )
     for criterion, value in zip(CRITERIA, values, strict=True)
-)
+]
+"""Published shares; ``place`` is that of the third response, None without one."""
 
 
 def report_parts(parameters: Mapping[str, Any], result: ConsistencyResult) -> Iterator[Block]:
@@ -178,8 +165,8 @@ def report_parts(parameters: Mapping[str, Any], result: ConsistencyResult) -> It
 def _describe_published(measure: str, place: str | None) -> str:
     values: dict[str, list[str]] = defaultdict(list)
     for published in PUBLISHED:
-        if (published.measure, published.place) == (measure, place):
-            values[published.judge].append(percent(published.value))
+        if (published["measure"], published["place"]) == (measure, place):
+            values[published["judge"]].append(percent(published["value"]))
     where = f" (third shown {place})" if place else ""
     figures = "; ".join(f"{judge} {'/'.join(shares)}" for judge, shares in values.items())
     return f"published{where}, {' / '.join(CRITERIA)}: {figures}."

@@ -24,7 +24,7 @@ def document(parameters: Mapping[str, Any], result: ConsistencyResult) -> dict[s
             for figure in result.figures
         ],
         "does_not_apply": [asdict(one) for one in result.absent],
-        "published": [asdict(one) for one in PUBLISHED],
+        "published": PUBLISHED,
     }
 
 
