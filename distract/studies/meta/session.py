@@ -21,9 +21,12 @@ from distract.judging.pass_marks import COMPARES, find_mark
 from distract.judging.published import PublishedRun
 from distract.judging.texts import Texts
 from distract.rewriting import writers
+from distract.stats.figure import count
+from distract.stats.measures import MEASURES
 from distract.studies.eligibility import check_fit, sample
+from distract.studies.meta import measures
 from distract.studies.meta.design import MetaConfig, is_one_sided, judge_labelled, labelled_pairs, list_judged
-from distract.studies.meta.measures import ComparisonUnit, JudgeRows, PairVerdicts, collect_comparisons, comparison_unit
+from distract.studies.meta.measures import JudgeRows, PairVerdicts
 from distract.studies.setup import SAMPLE, Setup
 
 
@@ -34,11 +37,11 @@ def group_runs(runs: Sequence[PublishedRun]) -> tuple[JudgeRows, ...]:
 
 
 def _merge_runs(runs: Sequence[PublishedRun]) -> JudgeRows:
-    first, seen = runs[0], dict[ComparisonUnit, PublishedRun]()
+    first, seen = runs[0], dict[measures.ComparisonUnit, PublishedRun]()
     for run in runs:
-        if ("" in run.rows) != ("" in first.rows) or ("" in run.rows and run.rules != first.rules):
+        if run.rules != first.rules and "" in {*run.rows, *first.rows}:
             raise UsageError(f"{run.source}: {run.judge} under {run.protocol} has other rules in {first.source}")
-        units = [comparison_unit(row)[0] for row in run.rows[next(iter(run.rows))] if row.attack == BASELINE]
+        units = [measures.comparison_unit(row)[0] for row in run.rows[next(iter(run.rows))] if row.attack == BASELINE]
         if twice := next((seen[unit] for unit in units if unit in seen), None):
             raise UsageError(
                 f"{run.source}: {run.judge} under {run.protocol} judges a pair that {twice.source} judges too; name one"
@@ -59,8 +62,11 @@ def check_reproduction(run: PublishedRun) -> dict[str, Any]:
         return {}
     differ: dict[str, dict[str, Any]] = {rule: {} for rule in run.rules}
     for rule in run.rules:
-        pairs = [pair for pair in collect_comparisons(run.rows[rule], None) if not pair.excluded]
-        for name, (k, n) in count_verdicts(pairs).items():
+        pairs = measures.collect_comparisons(run.rows[rule], None)
+        right, both, equal = (_take_published(name, pairs) for name in ("accuracy", "accuracy_both_orders", "equal"))
+        values = {"correct_False": right[::2], "correct_True": right[1::2], "correct_average": right}
+        for name, own in {**values, "correct_both": both, "equal": equal}.items():
+            k, n = int(sum(own)), len(own)
             # The average is published without its counts.
             counts, share = "" if name == "correct_average" else f"{k} / {n} = ", 100 * k / n
             if name in run.statistics and not _is_same(run.statistics[name], counts, share):
@@ -68,17 +74,10 @@ def check_reproduction(run: PublishedRun) -> dict[str, Any]:
     return {"published": dict(run.statistics), "not_reproduced": differ}
 
 
-def count_verdicts(pairs: Sequence[PairVerdicts]) -> dict[str, tuple[int, int]]:
-    """Count k of n as LLMBar does: an unparsed verdict is wrong and stays in n, two unparsed ones are equal."""
-    n = len(pairs)
-    unswapped, swapped = (sum(pair.verdicts[order] == pair.label for pair in pairs) for order in (0, 1))
-    return {
-        "correct_False": (unswapped, n),
-        "correct_True": (swapped, n),
-        "correct_average": (unswapped + swapped, 2 * n),
-        "correct_both": (sum({*pair.verdicts} <= {pair.label} for pair in pairs), n),
-        "equal": (sum(len({*pair.verdicts}) == 1 for pair in pairs), n),
-    }
+def _take_published(name: str, pairs: Sequence[PairVerdicts]) -> list[float]:
+    measure = MEASURES[f"published_{name}"]
+    trials = measures.list_trials(measure.per or "published", pairs, "llmbar")
+    return [value for _, value in count(measure, trials).values.values()]
 
 
 def _is_same(published: object, counts: str, share: float) -> bool:
@@ -117,16 +116,19 @@ def from_published(runs: Sequence[PublishedRun]) -> list[JudgeSource]:
     judges = []
     for name in sorted({run.judge for run in runs}):
         own = [run for run in runs if run.judge == name]
-        origins = [
-            {"protocol": run.protocol, "data": run.data, "file": run.source, "sha256": run.sha256} for run in own
+        sources = [
+            {
+                **{"protocol": run.protocol, "data": run.data, "file": run.source, "sha256": run.sha256},
+                **check_reproduction(run),
+            }
+            for run in own
         ]
-        sources = [{**origin, **check_reproduction(run)} for origin, run in zip(origins, own, strict=True)]
         notes = tuple(f"{run.protocol} on {run.data}: {note}" for run in own for note in run.notes)
         attacks = {row.attack for run in own for rows in run.rows.values() for row in rows}
-        controls = tuple(sorted(attacks - {BASELINE}))
         known = [run.all_texts for run in own]
         cases = {place: case for texts in known for place, case in texts.cases.items()}
         texts = Texts(cases, tuple(dict.fromkeys(folder for texts in known for folder in texts.runs)))
+        controls = tuple(sorted(attacks - {BASELINE}))
         judges.append(JudgeSource(name, group_runs(own), {"replayed": sources}, controls, notes, texts))
     return judges
 
@@ -185,23 +187,18 @@ def select(
 
 
 def distinct_names(names: Sequence[str], specs: Sequence[str]) -> list[str]:
-    """Give each data set a unique name: its own or, where several share it, that of its folder."""
-    unique = []
+    """Give each data set a unique name: its own, or the shortest end of its folder that none of the same name has."""
+    unique, ends = [], {spec: _list_ends(Path(spec.rpartition(":")[2]).parts[:-1]) for spec in specs}
     for name, spec in zip(names, specs, strict=True):
-        alike = [other for other, same in zip(specs, names, strict=True) if same == name]
-        unique.append(name if len(alike) == 1 else _distinct_part(spec, alike))
+        alike = [ends[other] for other, same in zip(specs, names, strict=True) if same == name and other != spec]
+        free = (end for end in ends[spec] if not any(end in other for other in alike))
+        unique.append(next(free, spec) if alike else name)
     # A folder may have the name of another data set's file.
-    return unique if len(set(unique)) == len(unique) else list(specs)
+    return unique if len({*unique}) == len(unique) else list(specs)
 
 
-def _distinct_part(spec: str, alike: Sequence[str]) -> str:
-    """Find the shortest tail of a path, without the file's name, that no other path has."""
-    parts = {one: Path(one.rpartition(":")[2]).parts for one in alike}
-    for back in range(2, len(parts[spec]) + 1):
-        tails = Counter(parts[one][-back:-1] for one in set(alike))
-        if tails[parts[spec][-back:-1]] == 1:
-            return "/".join(parts[spec][-back:-1])
-    return spec
+def _list_ends(folders: Sequence[str]) -> list[str]:
+    return ["/".join(folders[start:]) for start in reversed(range(len(folders)))]
 
 
 def prepare(
