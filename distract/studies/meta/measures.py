@@ -27,7 +27,7 @@ DESIGNS: tuple[MetaDesign, ...] = get_args(MetaDesign)
 DataPlace = tuple[str | None, str | None]
 """A data set and a subset of it; None is all of them."""
 
-ORDERS: Mapping[Literal["a", "b"], str] = {"a": "given", "b": "swapped"}
+ORDERS: Mapping[Outcome | None, str] = {"a": "given", "b": "swapped"}
 """Names of orders, by the response shown first."""
 
 ComparisonUnit = tuple[str, str, tuple[str, int], tuple[str, int]]
@@ -144,12 +144,10 @@ def list_trials(per: Per, pairs: Iterable[PairVerdicts], convention: Convention 
         elif pair.excluded or (pair.label is None and (per == "verdict" or is_published)):
             if not is_published:
                 yield replace(whole, missing=EXCLUDED)
-        elif per == "slot":
-            for slot, (first, verdict) in enumerate(zip(pair.row.shown, pair.verdicts, strict=False)):
-                yield replace(whole, unit=(number, slot), before=first, after=verdict)
-        elif per == "verdict" or (per == "published" and convention == "llmbar"):
-            for order, verdict in zip(pair.orders, pair.verdicts, strict=True):
-                yield replace(whole, unit=(pair.unit, order, number), after=verdict)
+        elif per in ("verdict", "slot") or (per == "published" and convention == "llmbar"):
+            for order, first, verdict in zip_longest(pair.orders, pair.row.shown, pair.verdicts):
+                if first or per != "slot":
+                    yield replace(whole, unit=(pair.unit, order, number), before=first, after=verdict)
         elif per == "published":
             wrong = [verdict for verdict in pair.verdicts if verdict in ("a", "b") and verdict != pair.label]
             is_right = pair.verdicts.count(pair.label) > len(wrong)
@@ -195,8 +193,8 @@ def differences(judged: Sequence[JudgeRows], everywhere: Iterable[DataPlace]) ->
     headline, judge = {one.protocol: one.headline for one in judged}, judged[0].judge
     results = list[Agreement]()
     for data, subset in everywhere:
-        parts = {name: select_place(pairs, (data, subset)) for name, pairs in labelled.items()}
-        right = {name: count(MEASURES["accuracy"], list_trials("verdict", parts[name])).values for name in parts}
+        parts = {name: list_trials("verdict", select_place(pairs, (data, subset))) for name, pairs in labelled.items()}
+        right = {name: count(MEASURES["accuracy"], trials).values for name, trials in parts.items()}
         family = list[Agreement]()
         for one, other in combinations(sorted(right), 2):
             pairs = contrast(_name_verdicts(right[one], right[other]), _name_verdicts(right[other], right[one]))
@@ -265,8 +263,7 @@ def _design_figures(design: MetaDesign, judged: Sequence[JudgeRows], controls: S
             whole = collect_comparisons(judge.by(rule), rule, calls=judge.calls)
             changed = {control: collect_comparisons(judge.by(rule), rule, control) for control in controls}
             kinds = _list_kinds(judge, whole)
-            shown = sorted({first for pair in whole for first in pair.row.shown})
-            each: list[str | None] = [ORDERS[first] for first in shown]
+            each: list[str | None] = [*sorted({ORDERS[first] for pair in whole for first in pair.row.shown})]
             # None where no response is shown beside another.
             orders = ["both", *each] if "orders" in kinds else each or [None]
             for place, empty in empties.items():
@@ -289,45 +286,34 @@ def _design_figures(design: MetaDesign, judged: Sequence[JudgeRows], controls: S
 
 def _list_kinds(judge: JudgeRows, whole: Sequence[PairVerdicts]) -> set[Per]:
     """List the kinds of trials that a judge has under one rule, whatever a part of the data lacks."""
-    known = [pair for pair in whole if not pair.excluded]
-    kinds: Mapping[Per, bool] = {
-        "verdict": True,
-        "comparison": True,
-        "orders": any(len(pair.verdicts) > 1 for pair in known),
-        "slot": any(pair.row.shown for pair in known),
-        "calls": any(pair.calls is not None for pair in known),
-        "tokens": any(pair.tokens is not None for pair in known),
-        "published": bool(judge.convention),
-        "published orders": judge.convention == "llmbar" and all(len(pair.verdicts) > 1 for pair in known),
-    }
-    return {per for per, is_present in kinds.items() if is_present}
+    has_both = all(len(pair.verdicts) > 1 for pair in whole if not pair.excluded)
+    optional: tuple[Per, ...] = ("orders", "slot", "calls", "tokens")
+    kinds = {per for per in optional if any(trial.missing is None for trial in list_trials(per, whole))}
+    kinds |= {"published"} if judge.convention else set()
+    kinds |= {"published orders"} if judge.convention == "llmbar" and has_both else set()
+    return {"verdict", "comparison", *kinds}
 
 
 def _coefficients(
     here: Agreement, part: Sequence[PairVerdicts], orders: Sequence[str | None], has_orders: bool
 ) -> Iterator[Agreement]:
     """Compute Cohen's kappa by order, where invalid verdicts are a category, and Krippendorff's alpha."""
-    known = [pair for pair in part if pair.label is not None]
+    verdicts, sided = [*list_trials("verdict", part)], [*list_trials("orders", part)]
+    excluded, unsided = (sum(trial.missing is not None for trial in trials) for trials in (verdicts, sided))
+    known = [trial for trial in verdicts if trial.missing is None]
     for order in orders:
-        judged = [
-            (verdict, pair.label, pair.row.cluster)
-            for pair in known
-            for first, verdict in zip_longest(pair.row.shown, pair.verdicts)
-            if order in ("both", None) or (first and ORDERS[first] == order)
-        ]
-        verdicts, labels, clusters = zip(*judged, strict=True) if judged else ((), (), ())
-        low, high = agreement.kappa_interval(verdicts, labels, clusters, CONFIDENCE) or (None, None)
-        kappa = replace(here, measure="kappa", unit="kappa", order=order, value=agreement.kappa(verdicts, labels))
-        invalid, excluded = verdicts.count(None), len(part) - len(known)
-        yield replace(kappa, low=low, high=high, n=len(judged), invalid=invalid, excluded=excluded)
+        rated = [trial for trial in known if order in ("both", None, ORDERS.get(trial.before))]
+        said, labels = [trial.after for trial in rated], [trial.label for trial in rated]
+        interval = agreement.kappa_interval(said, labels, [trial.cluster for trial in rated], CONFIDENCE)
+        low, high = interval or (None, None)
+        kappa = replace(here, measure="kappa", unit="kappa", order=order, value=agreement.kappa(said, labels))
+        yield replace(kappa, low=low, high=high, n=len(rated), invalid=said.count(None), excluded=excluded)
     if has_orders:
-        sided = [pair for pair in part if len(pair.verdicts) > 1]
-        valid = [pair for pair in sided if None not in pair.verdicts]
-        units = [pair.verdicts for pair in valid]
-        low, high = agreement.alpha_interval(units, [pair.row.cluster for pair in valid], CONFIDENCE) or (None, None)
+        valid = [trial for trial in sided if trial.after is not None]
+        units = [trial.verdicts for trial in valid]
+        low, high = agreement.alpha_interval(units, [trial.cluster for trial in valid], CONFIDENCE) or (None, None)
         alpha = replace(here, measure="self_agreement", unit="alpha", value=agreement.alpha(units), low=low, high=high)
-        excluded = sum(pair.excluded for pair in part)
-        yield replace(alpha, n=len(valid), invalid=len(sided) - len(valid), excluded=excluded)
+        yield replace(alpha, n=len(valid), invalid=len(sided) - unsided - len(valid), excluded=unsided)
 
 
 def _list_changes(before: Sequence[PairVerdicts], after: Sequence[PairVerdicts]) -> Iterator[Trial]:
