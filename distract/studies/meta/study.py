@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,6 +13,7 @@ from distract.stats.figure import flatten, round_values
 from distract.studies.meta.measures import JudgeRows
 from distract.studies.meta.panel import MetaResult, measure_judges
 from distract.studies.meta.session import JudgeSource
+from distract.studies.meta.view import report_parts
 
 _RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_judging")
 
@@ -64,16 +65,10 @@ def document(result: MetaResult) -> dict[str, Any]:
     }
 
 
-def _report(_: Mapping[str, Any], result: MetaResult) -> Iterable[Any]:
-    from distract.studies.meta.view import report_parts
-
-    return report_parts(result)
-
-
 STUDY = Study(
     name="meta",
     schema={"data": [{"name": str, "cases": int}], "base": str | None},
     sums=lambda p: BufferedSums(lambda rows, _rewrites, _flaw: measure_judges([from_run(p, rows)], p["base"])),
     document=lambda _, result: document(result),
-    report=_report,
+    report=lambda _, result: report_parts(result),
 )

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rich.cells import chop_cells
 
 from distract.core.printable import count, format_exclusions, interval, line, p_value, percent
-from distract.report.blocks import Block, Cells, Detail, Heading, Note, Table, TableRow, notes, sentences
+from distract.report.blocks import Block, Cells, Detail, Heading, Note, Prose, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
-from distract.report.phrases import VERDICTS, describe_rate, name_protocol
+from distract.report.phrases import VERDICTS, describe_rate, name_protocol, rate_cells
 from distract.stats.measures import MEASURES
 from distract.studies.meta.measures import DESIGNS, Agreement, DataPlace, MetaDesign, gains_over
 from distract.studies.meta.panel import WORDS, Confusion, MetaResult, join_alike, panel_parts, panel_sentences
@@ -24,6 +24,7 @@ NAMES = {row.name: row.column or row.words for row in _SHOWN}
 PASS_NAMES = {row.name: row.words for row in _SHOWN if row.designs == ("pass",)}
 """The rates of pass-or-fail verdicts, in display order."""
 
+DIGITS = {"alpha": ".3f", "kappa": ".3f", "calls": ".1f", "tokens": ",.0f"}
 SHORT = 6  # most rows of a confusion matrix outside of the details
 WIDE = 5  # data set columns that fit side by side
 LONG = 8  # most characters of a line of a column title
@@ -128,15 +129,13 @@ def _sentences(
     accuracies = [f for f in own if f.measure == "accuracy"]
     measured = [f for f in accuracies if f.n]
     if best := [f for f in measured if f.value == max(one.value or 0.0 for one in measured)]:
-        first = best[0]
+        first, most = best[0], " most often" if len(measured) > len(best) else ""
         gain = versus.get(first.protocol or "")
         than = "not significantly different from" if gain == "n.s." else f"significantly {gain} than"
         than = f"; {than} {line(base or '')}" if gain else ""
-        yield (
-            f"{join_alike([name_protocol(f.protocol, f.rule) for f in best], 'matches', 'match')} the label"
-            f"{' most often' if len(measured) > len(best) else ''}: {first.k} of {count(first.n, 'verdict')} "
-            f"({describe_rate(first)}){than}."
-        )
+        who = join_alike([name_protocol(f.protocol, f.rule) for f in best], "matches", "match")
+        right = f"{first.k} of {count(first.n, 'verdict')} ({describe_rate(first)})"
+        yield f"{who} the label{most}: {right}{than}."
     elif any(f.invalid for f in accuracies):
         yield f"No accuracy: {empty_reason(accuracies[0])}."
     elif accuracies:
@@ -160,16 +159,12 @@ def _accuracy_tables(
     for start in range(0, max(len(columns), 1), WIDE):
         part = columns[start : start + WIDE]
         rows: list[TableRow] = []
-        for one in source.judged:
-            for rule in one.rules or (None,):
-                total = at.get((one.protocol, rule, *whole))
-                shares = [at.get((one.protocol, rule, *place)) for place in (*part, whole)]
-                cells = [percent(share.value) if share else "" for share in shares]
-                if not part and total is not None:
-                    cells += [interval(total.low, total.high), f"{total.k}/{total.n}"]
-                cells.append(versus.get(one.protocol, "") if rule == one.headline else "")
-                empty = total is not None and not total.n
-                rows.append(("", name_protocol(one.protocol, rule), empty_reason(total) if empty else cells))
+        for judge, rule in [(one, rule) for one in source.judged for rule in one.rules or (None,)]:
+            if total := at.get((judge.protocol, rule, *whole)):  # else it judged nothing of this design
+                cells: list[Prose] = [percent(at[judge.protocol, rule, *place].value) for place in part]
+                cells += [percent(total.value)] if part else rate_cells(total)
+                cells.append(versus.get(judge.protocol, "") if rule == judge.headline else "")
+                rows.append(("", name_protocol(judge.protocol, rule), cells if total.n else empty_reason(total)))
         names = [_fold_title(subset or data or "") for data, subset in part]
         figure = ["95% CI", "k/n"] if not part else []
         over = ", over both orders" if accuracies[0].design == "people" else ""
@@ -194,13 +189,11 @@ def _figure_row(f: Agreement, name: str) -> tuple[str, Cells]:
     name += f", {f.order}" if f.order else f" {line(f.attack)}" if f.measure == "verdict_change_rate" else ""
     if not f.n:
         return f" {name}", empty_reason(f)
-    if f.unit == "share":
-        value, between = percent(f.value), interval(f.low, f.high)
-    else:
-        digits = ".3f" if f.unit in ("alpha", "kappa") else ".1f" if f.unit == "calls" else ",.0f"
+    value, between, total = percent(f.value), interval(f.low, f.high), str(f.n) if f.k is None else f"{f.k}/{f.n}"
+    if f.unit != "share":
+        digits = DIGITS[f.unit]
         value = "–" if f.value is None else format(f.value, digits)
         between = "" if f.low is None or f.high is None else f"{f.low:{digits}} to {f.high:{digits}}"
-    total = str(f.n) if f.k is None else f"{f.k}/{f.n}"
     return f" {name}", [value, between, total, str(f.invalid), str(f.excluded)]
 
 
