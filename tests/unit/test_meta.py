@@ -27,10 +27,19 @@ from distract.judging.orders import Manner
 from distract.judging.published import PublishedRun
 from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.estimate import estimate
-from distract.studies.meta.design import MetaConfig, is_one_sided, judge_labelled, labelled_pairs
 from distract.studies.meta.measures import Agreement
 from distract.studies.meta.panel import MetaResult, measure_judges
-from distract.studies.meta.session import JudgeSource, distinct_names, group_runs, prepare, select
+from distract.studies.meta.session import (
+    JudgeSource,
+    MetaConfig,
+    distinct_names,
+    group_runs,
+    is_one_sided,
+    judge_labelled,
+    labelled_pairs,
+    prepare,
+    select,
+)
 from distract.studies.meta.study import document, from_run
 
 

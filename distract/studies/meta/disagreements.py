@@ -158,17 +158,17 @@ def disagreements_document(shown: Iterable[Disagreement], total: int) -> dict[st
     """Return disagreements as JSON values."""
     listed = []
     for one in shown:
-        orders = [_describe_order(one, at) for at in range(len(one.row.judgments))]
+        orders = [
+            {
+                "first": getattr(one.row, one.row.shown[at]).author if one.row.shown else None,
+                "verdict": verdict and _name(one, verdict),
+                "strengths": [round(value, 4) for value in one.strengths([judgment])],
+            }
+            for at, judgment in enumerate(one.row.judgments)
+            for verdict in [read_verdict(one.row, [judgment], one.rule)]
+        ]
         listed.append({**flatten_shown(one), "orders": orders, "said": [text for _, text in one.said]})
     return {"disagreements": listed, "total": total}
-
-
-def _describe_order(one: Disagreement, at: int) -> dict[str, Any]:
-    row, judgment = one.row, one.row.judgments[at]
-    verdict = read_verdict(row, [judgment], one.rule)
-    strengths = [round(value, 4) for value in one.strengths([judgment])]
-    first = getattr(row, row.shown[at]).author if row.shown else None
-    return {"first": first, "verdict": None if verdict is None else _name(one, verdict), "strengths": strengths}
 
 
 def _name(one: Disagreement, outcome: Outcome) -> str:
@@ -211,11 +211,9 @@ def disagreements_report(
 def _disagreement_blocks(number: int, one: Disagreement, whole: bool) -> Iterator[Heading | Sentence]:
     digits = count_decimals([one.pair])
     yield Heading(f"{number}. case {line(one.row.case)} · {name_protocol(one.row.protocol, one.rule)}", level=2)
-    if one.prompt:
-        yield quote_text("question", one.prompt, whole)
-    for author, text in zip(one.authors, one.responses, strict=True):
-        if text:
-            yield quote_text(f"response ({line(author)})", text, whole)
+    texts = [("question", one.prompt)]
+    texts += [(f"response ({line(author)})", text) for author, text in zip(one.authors, one.responses, strict=True)]
+    yield from (quote_text(name, text, whole) for name, text in texts if text)
     label, verdict = Span(_describe_label(one)), Span(_describe_verdict(one, digits), "strong")
     lines = [(Span("people: ", "dim"), label), (Span("judge:  ", "dim"), verdict)]
     lines += [(Span("  "), Span(order)) for order in _list_orders(one, digits)]
@@ -260,11 +258,9 @@ def _list_orders(one: Disagreement, digits: int) -> Iterator[str]:
 def browser_block(sources: Sequence[JudgeSource]) -> Browser:
     """Make the place of the disagreements in a report; Markdown shows the clearest."""
     shown, total = collect_disagreements(sources, CLEAREST)
-    if not shown:
-        return Browser()
     heading = Heading(f"{count(total, 'disagreement')} with people, the clearest", level=2)
     parts = [part for number, one in enumerate(shown, 1) for part in _disagreement_blocks(number, one, False)]
-    return Browser((heading, *parts))
+    return Browser((heading, *parts) if shown else ())
 
 
 def build_disagreement_data(sources: Sequence[JudgeSource]) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from distract.core.printable import bar, count, interval, line, p_value, percent
 from distract.core.records import Outcome
 from distract.judging import BASE
 from distract.report.blocks import Block, Detail, Heading, Note, Sentence, Table, TableRow
-from distract.report.phrases import VERDICTS
+from distract.report.phrases import VERDICTS, join_names
 from distract.stats import agreement
 from distract.stats.figure import CONFIDENCE
 from distract.studies.meta import measures
@@ -296,7 +296,7 @@ def measure_judges(sources: Sequence[JudgeSource], base: str | None = None) -> M
 WIDE = 20  # most characters of a protocol's name as a column title
 
 
-def panel_sentences(panel: Panel) -> Iterable[Block]:
+def sum_up(panel: Panel) -> Iterable[Block]:
     """The protocol and the judge that agree best with the labels."""
     total = count(panel.comparisons, "comparison")
     if panel.protocols:
@@ -304,7 +304,7 @@ def panel_sentences(panel: Panel) -> Iterable[Block]:
         best = [line(one.protocol) for one in panel.protocols if one.mean_accuracy == first.mean_accuracy]
         yield Sentence(
             f"Over {count(first.judges, 'judge')} and the {total} that all of them have, "
-            f"{join_alike(best, 'matches', 'match')} the label most often: {percent(first.mean_accuracy)}% on average.",
+            f"{name_best(best)} most often: {percent(first.mean_accuracy)}% on average.",
             apart=False,
         )
     if panel.judges:
@@ -314,12 +314,12 @@ def panel_sentences(panel: Panel) -> Iterable[Block]:
         yield Sentence(f"{line(judge.judge)} is the most accurate judge: {accuracy}%{under}.", apart=False)
 
 
-def join_alike(names: Sequence[str], one: str, several: str) -> str:
-    """Join names that share a figure, with their verb."""
-    return f"{names[0]} {one}" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} alike {several}"
+def name_best(names: Sequence[str]) -> str:
+    """Say which ways of asking match the label alike."""
+    return f"{join_names(names)} {'matches' if len(names) == 1 else 'alike match'} the label"
 
 
-def panel_parts(panel: Panel) -> Iterable[Block]:
+def show_panel(panel: Panel) -> Iterable[Block]:
     """The tables of a panel, top to bottom."""
     base = line(panel.base or "")
     rows: list[TableRow] = [

@@ -17,8 +17,8 @@ from distract.core.records import BASELINE, Case, Response, Row
 from distract.data.constraints import check, describe
 from distract.data.good_responses import compliant_response
 from distract.judging.comparison import judge_comparison, side
-from distract.studies.consistency.measures import find_chain
 from distract.studies.consistency.session import TURNS, Drawn, draw_quadruples, draw_triples, set_obstacle
+from distract.studies.consistency.study import find_chain
 from distract.studies.eligibility import pair_obstacle
 from distract.testing.invariants.call import invariant
 from distract.testing.invariants.changes import make_rewrite
