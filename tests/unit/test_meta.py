@@ -492,7 +492,7 @@ def test_cases_are_drawn_per_data_set_and_the_rest_counted(tmp_path: Path) -> No
     selected = select([one, other], (), 5, 0)
     assert Counter(name for name, _ in selected.cases) == {"one.jsonl": 5, "other.jsonl": 4}
     assert selected.left_out == {"nobody says which response is better": 3}
-    assert [(d["name"], d["cases"], d["drawn"]) for d in selected.data] == [("one.jsonl", 13, 5), ("other.jsonl", 4, 4)]
+    assert [one.record["cases"] for one in selected.sets.values()] == [13, 4]
     assert selected == select([one, other], (), 5, 0)
     assert selected.cases != select([one, other], (), 5, 1).cases
     assert [c.id for _, c in selected.cases[:5]] == sorted(c.id for _, c in selected.cases[:5])

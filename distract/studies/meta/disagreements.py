@@ -22,9 +22,6 @@ from distract.studies.meta.panel import WORDS
 from distract.studies.meta.session import JudgeSource
 from distract.studies.meta.study import from_run
 
-OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")
-"""The outcomes in the order of a judgment's probabilities."""
-
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
@@ -84,8 +81,8 @@ class Disagreement:
         0 for a tie of equal probabilities.
         """
         strengths = self.strengths(self.row.judgments)
-        if len(strengths) == len(OUTCOMES):
-            return max(strengths) - strengths[OUTCOMES.index(self.label)]
+        if len(strengths) == len(WORDS["people"]):
+            return max(strengths) - dict(zip(WORDS["people"], strengths, strict=True))[self.label]
         # A stored verdict without numbers is certain.
         return abs(strengths[0] - strengths[1]) if strengths else 1.0
 

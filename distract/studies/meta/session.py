@@ -269,15 +269,6 @@ class MetaSelection:
     limit: int | None  # number of cases to draw of each data set; None for all
     seed: int
 
-    @property
-    def data(self) -> list[dict[str, Any]]:
-        """The data sets, for the record of a run."""
-        drawn = Counter(name for name, _ in self.cases)
-        return [
-            {**one.record, "name": name, "drawn": drawn[name], "shuffled": name in self.shuffled}
-            for name, one in self.sets.items()
-        ]
-
 
 def select(
     specs: Sequence[str],
@@ -356,8 +347,12 @@ def prepare(
     design = MetaConfig(*asked, controls, control, selected.seed, selected.shuffled, values)
     # Only with responses that are judged alone, so that other runs keep their identity.
     alone_only = {"pass_marks": values, "pass_mark_origins": origins, "not_asked": not_asked}
+    drawn = Counter(name for name, _ in selected.cases)
     parameters = {
-        "data": selected.data,
+        "data": [
+            {**one.record, "name": name, "drawn": drawn[name], "shuffled": name in selected.shuffled}
+            for name, one in selected.sets.items()
+        ],
         "left_out": dict(selected.left_out),
         "limit": selected.limit,
         "seed": selected.seed,
