@@ -615,6 +615,7 @@ def test_pairs_and_single_responses_are_shown_apart(labelled: Run) -> None:
     assert (ran.document["panel"]["comparisons"], ran.document["pass_panel"]["comparisons"]) == (1, 18)
     assert all(PASS_MARK not in (one["protocol"], one["judge"]) for one in ran.results)
     text = labelled(*options)
+    assert text.code == 0, text.err
     assert text.out.index("\nPairs\n") < text.out.index("\nPass or fail\n")
     fits(text.out)
 
