@@ -80,7 +80,7 @@ def meta(
     """
     from distract.core import registry
     from distract.judging.providers.stored_verdicts import PREFIX as REPLAY
-    from distract.studies.meta import panel, study, view as report
+    from distract.studies.meta import panel, study
     from distract.studies.meta.disagreements import browser_block, build_disagreement_data
     from distract.studies.meta.session import select
 
@@ -120,9 +120,9 @@ def meta(
         check_conclusive(rows, shard=shard)
         return
     result = panel.measure_judges(sources, base)
-    echo_more(print_result(as_json, study.document(result), report.report_parts(result), verbose))
+    echo_more(print_result(as_json, study.document(result), study.report_parts(result), verbose))
     pages.write(
-        lambda: (*report.report_parts(result), browser_block(sources)), data=lambda: build_disagreement_data(sources)
+        lambda: (*study.report_parts(result), browser_block(sources)), data=lambda: build_disagreement_data(sources)
     )
     check_conclusive(rows, shard=shard)
 

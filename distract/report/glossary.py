@@ -14,11 +14,9 @@ from distract.stats.trials import TIED, Measure
 
 
 def _explain_measures(is_meant: Callable[[Measure], bool]) -> dict[str, str]:
-    return {word: row.legend for row in MEASURES.values() if row.legend and is_meant(row) for word in row.columns}
-
-
-def _explain_units(*units: str) -> dict[str, str]:
-    return {row.unit: row.legend for unit in units for row in MEASURES.values() if row.unit == unit}
+    """Explain the columns of measures, or their units."""
+    rows = [row for row in MEASURES.values() if row.legend and is_meant(row)]
+    return {word: row.legend for row in rows for word in row.columns or (row.unit,)}
 
 
 def list_terms() -> dict[str, str]:
@@ -44,7 +42,7 @@ def list_terms() -> dict[str, str]:
         "by score": "mean of the ratings",
         "by rating": "most likely rating",
         "–": "not measured, or not possible",
-        **_explain_units("calls", "tokens"),
+        **_explain_measures(lambda row: row.unit in ("calls", "tokens")),
         "unusable": "cannot tell good from bad",
         "unclear": "not shown to tell good from bad",
         "flips %": "losing responses that won after their rewrite",
@@ -62,7 +60,8 @@ def list_terms() -> dict[str, str]:
         "total": "over all data sets",
         "by parsed": "distract's reading of the judge's text",
         "by stored": "the winner in the file",
-        **_explain_units("alpha", "kappa"),
+        **_explain_measures(lambda row: row.unit == "alpha"),
+        **_explain_measures(lambda row: row.unit == "kappa"),
         **_explain_measures(lambda row: row.per == "verdict"),
         "towards": "changed verdicts in this direction",
         "away": "changed verdicts in the opposite one",

@@ -30,7 +30,7 @@ _LOADED = """
     cli.main core.job models.opener models.catalogue models.server.backend models.fit models.scripted report.progress
     report.unread studies.make.rewrites studies.estimate studies.leaderboard.boards studies.rewrite_view
     studies.attack.session studies.meta.session studies.leaderboard.session studies.consistency.session
-    studies.attack.view studies.attack.ranks studies.meta.view studies.leaderboard.view studies.consistency.measures
+    studies.attack.view studies.attack.ranks studies.leaderboard.view
     studies.gate.live studies.gate.view
 """
 _MODULES = (

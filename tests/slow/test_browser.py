@@ -23,7 +23,7 @@ from distract.studies.meta.disagreements import browser_block, build_disagreemen
 from distract.studies.meta.measures import JudgeRows
 from distract.studies.meta.panel import measure_judges
 from distract.studies.meta.session import JudgeSource
-from distract.studies.meta.view import report_parts
+from distract.studies.meta.study import report_parts
 
 CHROMIUM = shutil.which("chromium")
 

@@ -15,7 +15,7 @@ from distract.judging.orders import Manner
 from distract.models.scripted import ScriptedBackend
 from distract.models.transformers.backend import Transformers
 from distract.studies.consistency import session
-from distract.studies.consistency.measures import figures, measure_rows, report_parts
+from distract.studies.consistency.study import figures, measure_rows, report_parts
 from distract.studies.estimate import estimate
 
 

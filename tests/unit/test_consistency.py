@@ -30,17 +30,17 @@ from distract.judging.comparison import comparable_responses
 from distract.judging.orders import Manner
 from distract.models.scripted import make_planted
 from distract.studies.consistency import session
-from distract.studies.consistency.measures import (
+from distract.studies.consistency.session import ConsistencyConfig, draw_quadruples, draw_triples, prepare
+from distract.studies.consistency.study import (
     PUBLISHED,
     ConsistencyResult,
     PlacedFigure,
+    document,
     figures,
     measure_rows,
     missing_measures,
     report_parts,
 )
-from distract.studies.consistency.session import ConsistencyConfig, draw_quadruples, draw_triples, prepare
-from distract.studies.consistency.study import document
 
 RULES: dict[str, tuple[str, ...]] = {"pairwise": (), "rank": ()}
 OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")

@@ -27,10 +27,10 @@ from distract.judging.orders import Manner
 from distract.judging.published import PublishedRun
 from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.estimate import estimate
-from distract.studies.meta.design import MetaConfig, is_one_sided, judge_labelled, labelled_pairs
+from distract.studies.meta import session
 from distract.studies.meta.measures import Agreement
 from distract.studies.meta.panel import MetaResult, measure_judges
-from distract.studies.meta.session import JudgeSource, distinct_names, group_runs, prepare, select
+from distract.studies.meta.session import JudgeSource, MetaConfig, is_one_sided, judge_labelled, prepare, select
 from distract.studies.meta.study import document, from_run
 
 
@@ -68,7 +68,7 @@ X, Y, Z, LOW = answer("x"), answer("y"), answer("z"), answer("y", 1)
     ((X, Y, answer("y", attack="null")), "x", ["xy"]),
 )
 def test_each_labelled_pair_is_judged(responses: tuple[Response, ...], preferred: str | None, pairs: list[str]) -> None:
-    labelled = labelled_pairs(case(responses=responses, preferred=preferred))
+    labelled = session.labelled_pairs(case(responses=responses, preferred=preferred))
     assert ["".join(f"{one.author}{one.severity or ''}" for one in pair) for pair in labelled] == pairs
 
 
@@ -87,7 +87,7 @@ def test_case_gives_a_row_for_each_pair_and_protocol(
 ) -> None:
     one = case(responses=responses, preferred=preferred)
     result, _ = drive(judge_labelled("d", one, MetaConfig("j", tuple(protocols()[name] for name in names))), first)
-    pairs = labelled_pairs(one)
+    pairs = session.labelled_pairs(one)
     assert [(row.protocol, row.a.author, row.b.author) for row in result.rows] == [
         (name, a.author, b.author) for name in names for a, b in pairs
     ]
@@ -367,7 +367,7 @@ def test_pair_judged_by_two_runs_is_refused_under_any_data_name(
     runs: list[list[str]], source: str, other: str, names: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
-        group_runs(name_data(runs, names))
+        session.group_runs(name_data(runs, names))
     assert str(raised.value) == f"{source}: j under p judges a pair that {other} judges too; name one"
 
 
@@ -384,17 +384,17 @@ def test_pair_judged_by_two_runs_is_refused_under_any_data_name(
 @each("names", "ddd", "def")
 def test_disjoint_runs_are_merged_under_any_data_name(runs: list[list[str]], names: str) -> None:
     published_runs = name_data(runs, names)
-    (groups,) = group_runs(published_runs)
+    (groups,) = session.group_runs(published_runs)
     for rule in ("stored", "parsed"):
         assert groups.rows[rule] == tuple(row for run in published_runs for row in run.rows[rule])
     further = [run_of_units("q", *units, protocol=f"q{i}") for i, units in enumerate(runs)]
-    assert len(group_runs([*published_runs, *further])) > len(runs)
+    assert len(session.group_runs([*published_runs, *further])) > len(runs)
 
 
 @each("first, second", (("stored",), ()), ((), ("score",)))
 def test_incompatible_runs_are_refused(first: tuple[str, ...], second: tuple[str, ...]) -> None:
     with pytest.raises(UsageError) as raised:
-        group_runs([make_replayed_run("p", "d", *first), make_replayed_run("p", "e", *second)])
+        session.group_runs([make_replayed_run("p", "d", *first), make_replayed_run("p", "e", *second)])
     assert str(raised.value) == "p/e: j under p has other rules in p/d"
 
 
@@ -402,10 +402,10 @@ def test_runs_of_one_protocol_are_merged() -> None:
     runs = [make_replayed_run(protocol, "d", "stored") for protocol in "qp"]
     runs.append(make_replayed_run("p", "e", "stored", "parsed"))
     runs[1] = replace(runs[1], calls=2, convention="llmbar")
-    groups = group_runs([*runs, replace(runs[1], data="f", calls=2, ties=True)])
+    groups = session.group_runs([*runs, replace(runs[1], data="f", calls=2, ties=True)])
     assert [(one.protocol, one.rules) for one in groups] == [("p", ("stored", "parsed")), ("q", ("stored",))]
     assert (groups[0].calls, groups[0].convention, groups[0].ties, groups[0].headline) == (None, "", True, "stored")
-    (alike,) = group_runs([runs[1], replace(runs[1], data="f")])
+    (alike,) = session.group_runs([runs[1], replace(runs[1], data="f")])
     assert (alike.calls, alike.convention) == (2, "llmbar")
 
 
@@ -483,7 +483,7 @@ def test_cases_are_drawn_per_data_set_and_the_rest_counted(tmp_path: Path) -> No
     selected = select([one, other], (), 5, 0)
     assert Counter(name for name, _ in selected.cases) == {"one.jsonl": 5, "other.jsonl": 4}
     assert selected.left_out == {"nobody says which response is better": 3}
-    assert [(d["name"], d["cases"], d["drawn"]) for d in selected.data] == [("one.jsonl", 13, 5), ("other.jsonl", 4, 4)]
+    assert [one.record["cases"] for one in selected.sets.values()] == [13, 4]
     assert selected == select([one, other], (), 5, 0)
     assert selected.cases != select([one, other], (), 5, 1).cases
     assert [c.id for _, c in selected.cases[:5]] == sorted(c.id for _, c in selected.cases[:5])
@@ -513,7 +513,7 @@ def test_unlabelled_data_are_refused(tmp_path: Path) -> None:
 )
 def test_data_sets_of_one_name_are_separated_by_folder(specs: list[str], names: list[str]) -> None:
     own = [spec.removeprefix("hub:") if spec.startswith("hub:") else Path(spec).name for spec in specs]
-    assert distinct_names(own, specs) == names
+    assert session.distinct_names(own, specs) == names
 
 
 @example(["a/d.jsonl", "b/d.jsonl", "c/a"])
@@ -521,7 +521,7 @@ def test_data_sets_of_one_name_are_separated_by_folder(specs: list[str], names: 
 @given(st.lists(st.sampled_from(["d", "a/d", "b/d", "a/b/d", "b/a/d", "c/a", "c/b", "/r/a/d"]), unique=True))
 def test_data_set_names_are_unique(specs: list[str]) -> None:
     names = [Path(spec).name for spec in specs]
-    distinct = distinct_names(names, specs)
+    distinct = session.distinct_names(names, specs)
     assert len(set(distinct)) == len(specs)
     for name, own, spec in zip(distinct, names, specs, strict=True):
         # The name is its own, that of its folder, or its path if the folder's name is taken.

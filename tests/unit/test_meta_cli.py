@@ -14,7 +14,7 @@ from distract.core.records import Row, Side
 from distract.studies.meta.measures import JudgeRows
 from distract.studies.meta.panel import measure_judges
 from distract.studies.meta.session import JudgeSource
-from distract.studies.meta.view import report_parts
+from distract.studies.meta.study import report_parts
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 LLMBAR, PAIRS = SHARED / "llmbar", SHARED / "mtbench_judges6"

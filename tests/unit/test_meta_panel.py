@@ -29,7 +29,6 @@ from distract.judging.pass_marks import PassMark, against_mark, find_mark, read_
 from distract.judging.published import PublishedRun, attach_labels
 from distract.stats import agreement
 from distract.studies.leaderboard.sources.runs import from_rows
-from distract.studies.meta.design import MetaConfig, judge_labelled, list_judged
 from distract.studies.meta.disagreements import collect_disagreements
 from distract.studies.meta.measures import Agreement, JudgeRows, figures
 from distract.studies.meta.panel import (
@@ -42,8 +41,8 @@ from distract.studies.meta.panel import (
     find_base,
     measure_judges,
 )
-from distract.studies.meta.session import from_published
-from distract.studies.meta.view import report_parts
+from distract.studies.meta.session import MetaConfig, from_published, judge_labelled, list_judged
+from distract.studies.meta.study import report_parts
 
 Accuracies = Mapping[str, Mapping[str, float]]
 """Accuracy by judge and protocol."""
@@ -616,6 +615,7 @@ def test_pairs_and_single_responses_are_shown_apart(labelled: Run) -> None:
     assert (ran.document["panel"]["comparisons"], ran.document["pass_panel"]["comparisons"]) == (1, 18)
     assert all(PASS_MARK not in (one["protocol"], one["judge"]) for one in ran.results)
     text = labelled(*options)
+    assert text.code == 0, text.err
     assert text.out.index("\nPairs\n") < text.out.index("\nPass or fail\n")
     fits(text.out)
 

@@ -24,42 +24,28 @@ from distract.judging.orders import DEFAULT, Manner
 from distract.studies.eligibility import pair_obstacle
 from distract.studies.setup import Setup, draw
 
-Triple = tuple[Response, Response, Response]
+Drawn = tuple[Response, ...]
+"""A triple, or a quadruple: a pair a and b in the order shown, then the two that take turns as the third response."""
 
-Quadruple = tuple[Response, Response, Response, Response]
-"""A pair a and b in the order shown, then the two that take turns as the third response."""
-
-_ROLES = tuple(permutations(range(4), 2))
-"""Choices of the pair among four. The other two may swap without changing the measure."""
-
-
-def draw_triples(case: Case, limit: int, seed: int) -> list[Triple]:
-    """Draw different sets of three responses."""
-    responses = comparable_responses(case)
-    numbers = _draw_numbers("triple", case, comb(len(responses), 3), limit, seed)
-    subsets = (_nth_subset(number, len(responses), 3) for number in numbers)
-    return [(responses[a], responses[b], responses[c]) for a, b, c in subsets]
+_ROLES: Mapping[str, Sequence[tuple[int, ...]]] = {
+    "triple": ((0, 1, 2),),
+    # The last two may swap without changing the measure: four responses make twelve quadruples.
+    "quadruple": tuple(places for places in permutations(range(4)) if places[2] < places[3]),
+}
 
 
-def draw_quadruples(case: Case, limit: int, seed: int) -> list[Quadruple]:
-    """Draw different choices of an ordered pair and of two others; four responses make twelve."""
-    responses = comparable_responses(case)
-    total = comb(len(responses), 4) * len(_ROLES)
-    quadruples = []
-    for number in _draw_numbers("quadruple", case, total, limit, seed):
-        subset, role = divmod(number, len(_ROLES))
-        four = [responses[place] for place in _nth_subset(subset, len(responses), 4)]
-        a, b = _ROLES[role]
-        c, d = (place for place in range(4) if place not in (a, b))
-        quadruples.append((four[a], four[b], four[c], four[d]))
-    return quadruples
+def _draw(kind: str, case: Case, limit: int, seed: int) -> list[Drawn]:
+    """Draw at most ``limit`` different triples or quadruples, in order."""
+    responses, roles = comparable_responses(case), _ROLES[kind]
+    size = len(roles[0])
+    total = comb(len(responses), size) * len(roles)
+    every = range(total)
+    numbers = every if limit >= total else sorted(random.Random(f"{seed}\x1e{kind}\x1e{case.id}").sample(every, limit))
+    chosen = ((_nth_subset(number // len(roles), len(responses), size), number % len(roles)) for number in numbers)
+    return [tuple(responses[subset[place]] for place in roles[role]) for subset, role in chosen]
 
 
-def _draw_numbers(kind: str, case: Case, total: int, limit: int, seed: int) -> list[int]:
-    """Draw at most ``limit`` different numbers below ``total``, in order."""
-    if limit >= total:
-        return list(range(total))
-    return sorted(random.Random(f"{seed}\x1e{kind}\x1e{case.id}").sample(range(total), limit))
+draw_triples, draw_quadruples = (partial(_draw, kind) for kind in _ROLES)
 
 
 def _nth_subset(number: int, n: int, size: int) -> tuple[int, ...]:
@@ -98,8 +84,12 @@ def describe_sets(limit: int) -> str:
 
 def judge_case(case: Case, p: ConsistencyConfig) -> Plan[CaseResult]:
     """Judge the triples and quadruples drawn from one case with at least three usable responses."""
-    kinds = (_judge_triples, _judge_sets)
-    parts = yield from gather([judge(case, protocol, p) for protocol in p.protocols for judge in kinds])
+    one = side(comparable_responses(case)[0])
+    jobs = []
+    for protocol in p.protocols:
+        row = Row(case.id, case.cluster, "triple", protocol.name, p.judge, BASELINE, one, one)
+        jobs += [_judge_triples(row, case, protocol, p), _judge_sets(replace(row, design="set"), case, protocol, p)]
+    parts = yield from gather(jobs)
     return CaseResult([row for part in parts for row in part])
 
 
@@ -117,13 +107,7 @@ def set_obstacle(protocol: Protocol) -> str | None:
     return "shows two responses only" if protocol.shows == 2 else f"shows {protocol.shows} responses, never three"
 
 
-def _row(case: Case, design: Literal["triple", "set"], protocol: Protocol, p: ConsistencyConfig) -> Row:
-    one = side(comparable_responses(case)[0])
-    return Row(case.id, case.cluster, design, protocol.name, p.judge, BASELINE, one, one)
-
-
-def _judge_triples(case: Case, protocol: Protocol, p: ConsistencyConfig) -> Plan[list[Row]]:
-    row = _row(case, "triple", protocol, p)
+def _judge_triples(row: Row, case: Case, protocol: Protocol, p: ConsistencyConfig) -> Plan[list[Row]]:
     if why := pair_obstacle(protocol):
         return [replace(row, excluded=why)]
     drawn = draw_triples(case, p.sets, p.seed)
@@ -143,8 +127,7 @@ def _judge_triples(case: Case, protocol: Protocol, p: ConsistencyConfig) -> Plan
     ]
 
 
-def _judge_sets(case: Case, protocol: Protocol, p: ConsistencyConfig) -> Plan[list[Row]]:
-    row = _row(case, "set", protocol, p)
+def _judge_sets(row: Row, case: Case, protocol: Protocol, p: ConsistencyConfig) -> Plan[list[Row]]:
     if why := set_obstacle(protocol):
         return [replace(row, excluded=why)]
     drawn = draw_quadruples(case, p.sets, p.seed)
@@ -158,7 +141,7 @@ def _judge_sets(case: Case, protocol: Protocol, p: ConsistencyConfig) -> Plan[li
     return (yield from gather(jobs))
 
 
-def _judge_with_third(row: Row, case: Case, triple: Triple, protocol: Protocol, p: ConsistencyConfig) -> Plan[Row]:
+def _judge_with_third(row: Row, case: Case, triple: Drawn, protocol: Protocol, p: ConsistencyConfig) -> Plan[Row]:
     """Judge a pair beside a third response in this order only, whatever orders the manner has."""
     assert row.place is not None
     comparison = Comparison(replace(case, responses=triple), triple[1], triple[0], turn=TURNS[row.place])

@@ -5,25 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import product, zip_longest
 from typing import Any
 
 from distract.core.errors import UnknownName
 from distract.core.printable import count, count_decimals, line
-from distract.core.records import BASELINE, PASS_MARK, Judgment, Outcome, Row
+from distract.core.records import PASS_MARK, Judgment, Outcome, Row
 from distract.core.runs import LoadedRun
 from distract.judging.pass_marks import is_scoring, read_verdict
 from distract.judging.texts import Sayings, collect_sayings, find_run_texts, read_said
-from distract.report.blocks import Block, Browser, Heading, Note, Sentence, Span, Words
+from distract.report.blocks import Block, Browser, Heading, Note, Sentence, Span, Words, sentences
 from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data, name_place
 from distract.report.phrases import UNSAID, name_protocol, quote_text
 from distract.studies.meta.measures import DESIGNS, JudgeRows
 from distract.studies.meta.panel import WORDS
 from distract.studies.meta.session import JudgeSource
 from distract.studies.meta.study import from_run
-
-OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")
-"""The outcomes in the order of a judgment's probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +56,8 @@ class Disagreement:
     @property
     def pair(self) -> tuple[float, float]:
         """The strengths of a and b over all orders; those of a certain verdict if none is known."""
-        strengths = self.strengths(self.row.judgments)
-        return (strengths[0], strengths[1]) if strengths else (float(self.verdict == "a"), float(self.verdict == "b"))
+        a, b, *_ = self.strengths(self.row.judgments) or (float(self.verdict == "a"), float(self.verdict == "b"))
+        return a, b
 
     @property
     def unit(self) -> str | None:
@@ -84,8 +81,8 @@ class Disagreement:
         0 for a tie of equal probabilities.
         """
         strengths = self.strengths(self.row.judgments)
-        if len(strengths) == len(OUTCOMES):
-            return max(strengths) - strengths[OUTCOMES.index(self.label)]
+        if len(strengths) == len(WORDS["people"]):
+            return max(strengths) - dict(zip(WORDS["people"], strengths, strict=True))[self.label]
         # A stored verdict without numbers is certain.
         return abs(strengths[0] - strengths[1]) if strengths else 1.0
 
@@ -96,34 +93,31 @@ def read_source(run: LoadedRun) -> JudgeSource:
     return from_run(run.parameters, run.rows, find_run_texts(run))
 
 
+def _list_judged(sources: Sequence[JudgeSource], protocols: Sequence[str] = ()) -> list[JudgeRows]:
+    """List the judges under these protocols, or under all."""
+    every = [one for source in sources for one in source.judged]
+    known = dict.fromkeys(one.protocol for one in every)
+    for name in protocols:
+        if name not in known:
+            raise UnknownName("protocol", name, known, "the run has no other")
+    return [one for one in every if one.protocol in (protocols or known)]
+
+
 def find_disagreements(sources: Sequence[JudgeSource], protocols: Sequence[str] = ()) -> list[Disagreement]:
     """Find all disagreements, the clearest first.
 
     Margins of different protocols have different units, so the protocols of all judges take turns: the clearest of
     each, then the second of each.
     """
-    known = dict.fromkeys(one.protocol for source in sources for one in source.judged)
-    for name in protocols:
-        if name not in known:
-            raise UnknownName("protocol", name, known, "the run has no other")
-    ranked = [
-        sorted(_list_disagreements(judge.select(design)), key=lambda one: (-one.margin, one.place))
-        for source in sources
-        for judge in source.judged
-        if not protocols or judge.protocol in protocols
-        for design in DESIGNS
-    ]
+    ranked = []
+    for judge, design in product(_list_judged(sources, protocols), DESIGNS):
+        differing = [
+            Disagreement(judge.judge, pair.row, judge.headline, pair.label, pair.overall)
+            for pair in judge.select(design).labelled
+            if pair.label and pair.overall and pair.overall != pair.label
+        ]
+        ranked.append(sorted(differing, key=lambda one: (-one.margin, one.place)))
     return [one for turn in zip_longest(*ranked) for one in turn if one is not None]
-
-
-def _list_disagreements(judge: JudgeRows) -> Iterator[Disagreement]:
-    rule = judge.headline
-    for row in judge.by(rule):
-        if row.attack != BASELINE or row.excluded is not None or row.label is None:
-            continue
-        verdict = read_verdict(row, row.judgments, rule)
-        if verdict is not None and verdict != row.label:
-            yield Disagreement(judge.judge, row, rule, row.label, verdict)
 
 
 def collect_disagreements(
@@ -131,16 +125,14 @@ def collect_disagreements(
 ) -> tuple[list[Disagreement], int]:
     """Return the clearest disagreements with their texts, and the number of all."""
     every = find_disagreements(sources, protocols)
-    chosen = every[:most]
+    shown = list[Disagreement]()
     texts = {source.name: source.texts for source in sources}
-    replies = {
-        name: read_said(own.runs, (one.row for one in chosen if one.judge == name)) for name, own in texts.items()
-    }
-    shown = []
-    for one in chosen:
+    rows = {name: [one.row for one in every[:most] if one.judge == name] for name in texts}
+    replies = {name: read_said(own.runs, rows[name]) for name, own in texts.items()}
+    for one in every[:most]:
         own, row = texts[one.judge], one.row
         case = own.cases.get((row.data, row.case))
-        responses = [own.find_response(row, side) for side in (row.a, row.b)[: len(one.authors)]]
+        responses = (own.find_response(row, side) for side in (row.a, row.b)[: len(one.authors)])
         written = tuple(response.text if response else "" for response in responses)
         prompt = "\n\n".join(case.prompt) if case else ""
         shown.append(replace(one, prompt=prompt, responses=written, said=collect_sayings(row, replies[one.judge])))
@@ -163,17 +155,17 @@ def disagreements_document(shown: Iterable[Disagreement], total: int) -> dict[st
     """Return disagreements as JSON values."""
     listed = []
     for one in shown:
-        orders = [_describe_order(one, at) for at in range(len(one.row.judgments))]
+        orders = [
+            {
+                "first": getattr(one.row, one.row.shown[at]).author if one.row.shown else None,
+                "verdict": verdict and _name(one, verdict),
+                "strengths": [round(value, 4) for value in one.strengths([judgment])],
+            }
+            for at, judgment in enumerate(one.row.judgments)
+            for verdict in [read_verdict(one.row, [judgment], one.rule)]
+        ]
         listed.append({**flatten_shown(one), "orders": orders, "said": [text for _, text in one.said]})
     return {"disagreements": listed, "total": total}
-
-
-def _describe_order(one: Disagreement, at: int) -> dict[str, Any]:
-    row, judgment = one.row, one.row.judgments[at]
-    verdict = read_verdict(row, [judgment], one.rule)
-    strengths = [round(value, 4) for value in one.strengths([judgment])]
-    first = getattr(row, row.shown[at]).author if row.shown else None
-    return {"first": first, "verdict": None if verdict is None else _name(one, verdict), "strengths": strengths}
 
 
 def _name(one: Disagreement, outcome: Outcome) -> str:
@@ -199,11 +191,9 @@ def disagreements_report(
     judges = ", ".join(line(source.name) for source in sources)
     if not shown:
         yield Heading(f"judge {judges}: no verdict differs from the label of people")
-        for source in sources:
-            for judge in source.judged:
-                if not protocols or judge.protocol in protocols:
-                    name = name_protocol(judge.protocol, judge.headline)
-                    yield Sentence(f"{name}: none of {count(len(judge.labelled), 'labelled comparison')}", apart=False)
+        for judge in _list_judged(sources, protocols):
+            name = name_protocol(judge.protocol, judge.headline)
+            yield Sentence(f"{name}: none of {count(len(judge.labelled), 'labelled comparison')}", apart=False)
         return
     first = ", the clearest first" if len(shown) > 1 else ""
     yield Heading(f"judge {judges}: {count(total, 'disagreement')} with people{first}")
@@ -211,23 +201,20 @@ def disagreements_report(
         yield from _disagreement_blocks(number, one, whole)
     if total > len(shown):
         yield Note(f"shown: {len(shown)} of {total:,}; --top N shows more, --top all shows all")
-    is_in_words = any(j.read == "text" for one in shown for j in one.row.judgments)
-    if is_in_words and not any(one.said for one in shown):
+    if not any(one.said for one in shown) and any(j.read == "text" for one in shown for j in one.row.judgments):
         yield Note(UNSAID)
 
 
 def _disagreement_blocks(number: int, one: Disagreement, whole: bool) -> Iterator[Heading | Sentence]:
     digits = count_decimals([one.pair])
     yield Heading(f"{number}. case {line(one.row.case)} · {name_protocol(one.row.protocol, one.rule)}", level=2)
-    if one.prompt:
-        yield quote_text("question", one.prompt, whole)
-    for author, text in zip(one.authors, one.responses, strict=True):
-        if text:
-            yield quote_text(f"response ({line(author)})", text, whole)
-    yield Sentence(Words((Span("people: ", "dim"), Span(_describe_label(one)))), apart=False)
-    yield Sentence(Words((Span("judge:  ", "dim"), Span(_describe_verdict(one, digits), "strong"))), apart=False)
-    for order in _list_orders(one, digits):
-        yield Sentence(Words((Span("  "), Span(order))), apart=False)
+    texts = [("question", one.prompt)]
+    texts += [(f"response ({line(author)})", text) for author, text in zip(one.authors, one.responses, strict=True)]
+    yield from (quote_text(name, text, whole) for name, text in texts if text)
+    label, verdict = Span(_describe_label(one)), Span(_describe_verdict(one, digits), "strong")
+    lines = [(Span("people: ", "dim"), label), (Span("judge:  ", "dim"), verdict)]
+    lines += [(Span("  "), Span(order)) for order in _list_orders(one, digits)]
+    yield from sentences(map(Words, lines), apart=False)
     for author, text in one.said:
         yield quote_text(f"the judge said{f', {line(author)} first' if author else ''}", text, whole)
 
@@ -242,55 +229,48 @@ def _describe_preference(one: Disagreement, outcome: Outcome, verb: str) -> str:
 
 def _describe_verdict(one: Disagreement, digits: int) -> str:
     alone = "passes it" if one.verdict == "a" else "fails it"
-    numbers = _describe_strengths(one, one.row.judgments, digits)
     verdict = alone if one.is_alone else _describe_preference(one, one.verdict, "prefers")
-    return f"{verdict}: {numbers}" if numbers else verdict
+    return ": ".join([verdict, *_list_strengths(one, one.row.judgments, digits)])
 
 
-def _describe_strengths(one: Disagreement, judgments: Sequence[Judgment], digits: int) -> str:
+def _list_strengths(one: Disagreement, judgments: Sequence[Judgment], digits: int) -> Iterator[str]:
+    """Describe the numbers behind a verdict, if there are any."""
     values = [f"{value:.{digits}f}" for value in one.strengths(judgments)]
-    if not values or (one.is_alone and not one.unit):
-        return ""
-    if one.is_alone:
-        return f"{one.unit} {values[0]}, the mark is {values[1]}"
-    a, b = map(line, one.authors)
-    tie = f", {values[2]} for a tie" if not one.unit and float(values[2]) else ""
-    return f"{one.unit or 'probability'} {values[0]} for {a}, {values[1]} for {b}{tie}"
+    if one.is_alone and one.unit and values:
+        yield f"{one.unit} {values[0]}, the mark is {values[1]}"
+    elif values and not one.is_alone:
+        a, b = map(line, one.authors)
+        tie = f", {values[2]} for a tie" if not one.unit and float(values[2]) else ""
+        yield f"{one.unit or 'probability'} {values[0]} for {a}, {values[1]} for {b}{tie}"
 
 
 def _list_orders(one: Disagreement, digits: int) -> Iterator[str]:
     for first, judgment in zip(one.row.shown, one.row.judgments, strict=False):
-        verdict = read_verdict(one.row, [judgment], one.rule)
-        said = line(judgment.failure or "no verdict")
-        if verdict is not None:
-            numbers = _describe_strengths(one, [judgment], digits)
-            said = f"{_describe_preference(one, verdict, 'prefers')}{f', {numbers}' if numbers else ''}"
-        yield f"{line(getattr(one.row, first).author)} first: {said}"
+        said = [line(judgment.failure or "no verdict")]
+        if (verdict := read_verdict(one.row, [judgment], one.rule)) is not None:
+            said = [_describe_preference(one, verdict, "prefers"), *_list_strengths(one, [judgment], digits)]
+        yield f"{line(getattr(one.row, first).author)} first: {', '.join(said)}"
 
 
 def browser_block(sources: Sequence[JudgeSource]) -> Browser:
     """Make the place of the disagreements in a report; Markdown shows the clearest."""
     shown, total = collect_disagreements(sources, CLEAREST)
-    if not shown:
-        return Browser()
     heading = Heading(f"{count(total, 'disagreement')} with people, the clearest", level=2)
     parts = [part for number, one in enumerate(shown, 1) for part in _disagreement_blocks(number, one, False)]
-    return Browser((heading, *parts))
+    return Browser((heading, *parts) if shown else ())
 
 
 def build_disagreement_data(sources: Sequence[JudgeSource]) -> dict[str, Any] | None:
     """Return the disagreements of judges for the browser of a page; None if nothing is labelled."""
-    judged = [one for source in sources for one in source.judged]
-    if not any(row.label for one in judged for row in one.by(one.headline)):
+    if not any(row.label for one in _list_judged(sources) for row in one.by(one.headline)):
         return None
     shown, total = collect_disagreements(sources)
-    pairs = [one.strengths(one.row.judgments)[:2] or (0.0, 1.0) for one in shown]
-    digits = min(count_decimals(pairs), 4)  # type: ignore[arg-type]
+    digits = min(count_decimals(one.pair for one in shown), 4)
     turns = ", the judges and ways of asking in turn" if len({one.place[:3] for one in shown}) > 1 else ""
     about = f"Verdicts over all orders that differ from the label of people: {total:,}. The clearest first{turns}."
     verdicts = [_browse(one, digits) for one in shown]
-    several = {name for name in FILTERS if len({one.filters[name] for one in verdicts}) > 1}
-    filters = {name: label for name, label in FILTERS.items() if name == "verdict" or name in several}
+    several = {"verdict", *(name for name in FILTERS if len({one.filters[name] for one in verdicts}) > 1)}
+    filters = {name: label for name, label in FILTERS.items() if name in several}
     return build_data(Browsing("Disagreements with people", verdicts, about, filters, {}))
 
 

@@ -27,7 +27,7 @@ DESIGNS: tuple[MetaDesign, ...] = get_args(MetaDesign)
 DataPlace = tuple[str | None, str | None]
 """A data set and a subset of it; None is all of them."""
 
-ORDERS: Mapping[Literal["a", "b"], str] = {"a": "given", "b": "swapped"}
+ORDERS: Mapping[Outcome | None, str] = {"a": "given", "b": "swapped"}
 """Names of orders, by the response shown first."""
 
 ComparisonUnit = tuple[str, str, tuple[str, int], tuple[str, int]]
@@ -69,27 +69,28 @@ class JudgeRows:
 
 @dataclass(frozen=True, slots=True)
 class PairVerdicts:
-    """The verdicts on one comparison; one that was not judged is ``excluded``, and has neither verdicts nor label."""
+    """The verdicts on the comparison of a row; one that was not judged has neither verdicts nor label."""
 
+    row: Row
     unit: ComparisonUnit
     turned: bool  # whether a is the second response of the unit
-    cluster: str  # name of the prompt
-    subset: str
     label: Outcome | None = None  # preference of people
     verdicts: tuple[Outcome | None, ...] = ()  # verdict in each order, in terms of a and b; None is invalid
-    # The response shown first in each order; empty if they are not shown side by side.
-    shown: tuple[Literal["a", "b"], ...] = ()
     overall: Outcome | None = None  # verdict over all orders
     # Number of requests, shared out among the comparisons that they serve; None where unknown.
     calls: float | None = None
     tokens: float | None = None  # number of tokens, likewise
-    excluded: bool = False
+
+    @property
+    def excluded(self) -> bool:
+        """Whether it was not judged."""
+        return self.row.excluded is not None
 
     @property
     def orders(self) -> tuple[str, ...]:
         """Names of the orders: the response of the unit that was shown first, whatever its name in the rows."""
         total = len(self.verdicts)
-        names = tuple(MIRROR[first] if self.turned else first for first in self.shown)
+        names = tuple(MIRROR[first] if self.turned else first for first in self.row.shown)
         return names or tuple(f"{number} of {total}" for number in range(total))
 
 
@@ -115,14 +116,13 @@ def collect_comparisons(
     shared = Counter(key for row in rows for key in row.keys)
     pairs = list[PairVerdicts]()
     for row in rows:
-        pair = PairVerdicts(*comparison_unit(row), row.cluster, row.subset, excluded=row.excluded is not None)
+        pair = PairVerdicts(row, *comparison_unit(row))
         if not pair.excluded:
             parts = [1 / shared[key] for key in row.keys]
             tokens = sum(part * (prompt + answer) for part, (prompt, answer) in zip(parts, row.tokens, strict=True))
             verdicts = tuple(read_verdict(row, (judgment,), rule) for judgment in row.judgments)
-            pair = replace(pair, label=row.label, verdicts=verdicts, shown=row.shown)
-            pair = replace(pair, overall=read_verdict(row, row.judgments, rule), tokens=tokens or None)
-            pair = replace(pair, calls=sum(parts) if parts else calls)
+            pair = replace(pair, label=row.label, verdicts=verdicts, overall=read_verdict(row, row.judgments, rule))
+            pair = replace(pair, tokens=tokens or None, calls=sum(parts) if parts else calls)
         pairs.append(pair)
     return pairs
 
@@ -130,26 +130,24 @@ def collect_comparisons(
 def select_place(pairs: Iterable[PairVerdicts], place: DataPlace) -> list[PairVerdicts]:
     """Select the comparisons of a data set, or of a subset of it."""
     data, subset = place
-    return [pair for pair in pairs if data in (None, pair.unit[0]) and subset in (None, pair.subset)]
+    return [pair for pair in pairs if data in (None, pair.unit[0]) and subset in (None, pair.row.subset)]
 
 
 def list_trials(per: Per, pairs: Iterable[PairVerdicts], convention: Convention = "") -> Iterator[Trial]:
     """List the trials of one kind; what was not judged, or has no label where it needs one, is one that is missing."""
     is_published = per.startswith("published")
     for number, pair in enumerate(pairs):
-        whole = Trial((pair.unit, "", number), pair.cluster, None, None, pair.label, verdicts=pair.verdicts)
+        whole = Trial((pair.unit, "", number), pair.row.cluster, None, None, pair.label, verdicts=pair.verdicts)
         if per in ("calls", "tokens"):
             if (amount := getattr(pair, per)) is not None:
                 yield replace(whole, amount=amount)
         elif pair.excluded or (pair.label is None and (per == "verdict" or is_published)):
             if not is_published:
                 yield replace(whole, missing=EXCLUDED)
-        elif per == "slot":
-            for slot, (first, verdict) in enumerate(zip(pair.shown, pair.verdicts, strict=False)):
-                yield replace(whole, unit=(number, slot), before=first, after=verdict)
-        elif per == "verdict" or (per == "published" and convention == "llmbar"):
-            for order, verdict in zip(pair.orders, pair.verdicts, strict=True):
-                yield replace(whole, unit=(pair.unit, order, number), after=verdict)
+        elif per in ("verdict", "slot") or (per == "published" and convention == "llmbar"):
+            for order, first, verdict in zip_longest(pair.orders, pair.row.shown, pair.verdicts):
+                if first or per != "slot":
+                    yield replace(whole, unit=(pair.unit, order, number), before=first, after=verdict)
         elif per == "published":
             wrong = [verdict for verdict in pair.verdicts if verdict in ("a", "b") and verdict != pair.label]
             is_right = pair.verdicts.count(pair.label) > len(wrong)
@@ -195,8 +193,8 @@ def differences(judged: Sequence[JudgeRows], everywhere: Iterable[DataPlace]) ->
     headline, judge = {one.protocol: one.headline for one in judged}, judged[0].judge
     results = list[Agreement]()
     for data, subset in everywhere:
-        parts = {name: select_place(pairs, (data, subset)) for name, pairs in labelled.items()}
-        right = {name: count(MEASURES["accuracy"], list_trials("verdict", parts[name])).values for name in parts}
+        parts = {name: list_trials("verdict", select_place(pairs, (data, subset))) for name, pairs in labelled.items()}
+        right = {name: count(MEASURES["accuracy"], trials).values for name, trials in parts.items()}
         family = list[Agreement]()
         for one, other in combinations(sorted(right), 2):
             pairs = contrast(_name_verdicts(right[one], right[other]), _name_verdicts(right[other], right[one]))
@@ -265,8 +263,7 @@ def _design_figures(design: MetaDesign, judged: Sequence[JudgeRows], controls: S
             whole = collect_comparisons(judge.by(rule), rule, calls=judge.calls)
             changed = {control: collect_comparisons(judge.by(rule), rule, control) for control in controls}
             kinds = _list_kinds(judge, whole)
-            shown = sorted({first for pair in whole for first in pair.shown})
-            each: list[str | None] = [ORDERS[first] for first in shown]
+            each: list[str | None] = [*sorted({ORDERS[first] for pair in whole for first in pair.row.shown})]
             # None where no response is shown beside another.
             orders = ["both", *each] if "orders" in kinds else each or [None]
             for place, empty in empties.items():
@@ -289,45 +286,34 @@ def _design_figures(design: MetaDesign, judged: Sequence[JudgeRows], controls: S
 
 def _list_kinds(judge: JudgeRows, whole: Sequence[PairVerdicts]) -> set[Per]:
     """List the kinds of trials that a judge has under one rule, whatever a part of the data lacks."""
-    known = [pair for pair in whole if not pair.excluded]
-    kinds: Mapping[Per, bool] = {
-        "verdict": True,
-        "comparison": True,
-        "orders": any(len(pair.verdicts) > 1 for pair in known),
-        "slot": any(pair.shown for pair in known),
-        "calls": any(pair.calls is not None for pair in known),
-        "tokens": any(pair.tokens is not None for pair in known),
-        "published": bool(judge.convention),
-        "published orders": judge.convention == "llmbar" and all(len(pair.verdicts) > 1 for pair in known),
-    }
-    return {per for per, is_present in kinds.items() if is_present}
+    has_both = all(len(pair.verdicts) > 1 for pair in whole if not pair.excluded)
+    optional: tuple[Per, ...] = ("orders", "slot", "calls", "tokens")
+    kinds = {per for per in optional if any(trial.missing is None for trial in list_trials(per, whole))}
+    kinds |= {"published"} if judge.convention else set()
+    kinds |= {"published orders"} if judge.convention == "llmbar" and has_both else set()
+    return {"verdict", "comparison", *kinds}
 
 
 def _coefficients(
     here: Agreement, part: Sequence[PairVerdicts], orders: Sequence[str | None], has_orders: bool
 ) -> Iterator[Agreement]:
     """Compute Cohen's kappa by order, where invalid verdicts are a category, and Krippendorff's alpha."""
-    known = [pair for pair in part if pair.label is not None]
+    verdicts, sided = [*list_trials("verdict", part)], [*list_trials("orders", part)]
+    excluded, unsided = (sum(trial.missing is not None for trial in trials) for trials in (verdicts, sided))
+    known = [trial for trial in verdicts if trial.missing is None]
     for order in orders:
-        judged = [
-            (verdict, pair.label, pair.cluster)
-            for pair in known
-            for first, verdict in zip_longest(pair.shown, pair.verdicts)
-            if order in ("both", None) or (first and ORDERS[first] == order)
-        ]
-        verdicts, labels, clusters = zip(*judged, strict=True) if judged else ((), (), ())
-        low, high = agreement.kappa_interval(verdicts, labels, clusters, CONFIDENCE) or (None, None)
-        kappa = replace(here, measure="kappa", unit="kappa", order=order, value=agreement.kappa(verdicts, labels))
-        invalid, excluded = verdicts.count(None), len(part) - len(known)
-        yield replace(kappa, low=low, high=high, n=len(judged), invalid=invalid, excluded=excluded)
+        rated = [trial for trial in known if order in ("both", None, ORDERS.get(trial.before))]
+        said, labels = [trial.after for trial in rated], [trial.label for trial in rated]
+        interval = agreement.kappa_interval(said, labels, [trial.cluster for trial in rated], CONFIDENCE)
+        low, high = interval or (None, None)
+        kappa = replace(here, measure="kappa", unit="kappa", order=order, value=agreement.kappa(said, labels))
+        yield replace(kappa, low=low, high=high, n=len(rated), invalid=said.count(None), excluded=excluded)
     if has_orders:
-        sided = [pair for pair in part if len(pair.verdicts) > 1]
-        valid = [pair for pair in sided if None not in pair.verdicts]
-        units = [pair.verdicts for pair in valid]
-        low, high = agreement.alpha_interval(units, [pair.cluster for pair in valid], CONFIDENCE) or (None, None)
+        valid = [trial for trial in sided if trial.after is not None]
+        units = [trial.verdicts for trial in valid]
+        low, high = agreement.alpha_interval(units, [trial.cluster for trial in valid], CONFIDENCE) or (None, None)
         alpha = replace(here, measure="self_agreement", unit="alpha", value=agreement.alpha(units), low=low, high=high)
-        excluded = sum(pair.excluded for pair in part)
-        yield replace(alpha, n=len(valid), invalid=len(sided) - len(valid), excluded=excluded)
+        yield replace(alpha, n=len(valid), invalid=len(sided) - unsided - len(valid), excluded=unsided)
 
 
 def _list_changes(before: Sequence[PairVerdicts], after: Sequence[PairVerdicts]) -> Iterator[Trial]:
@@ -335,10 +321,10 @@ def _list_changes(before: Sequence[PairVerdicts], after: Sequence[PairVerdicts])
     first = {pair.unit: pair for pair in before if not pair.excluded}
     for number, pair in enumerate((*before, *after)):
         if pair.excluded:
-            yield Trial((number,), pair.cluster, None, None, missing=EXCLUDED)
+            yield Trial((number,), pair.row.cluster, None, None, missing=EXCLUDED)
         elif number >= len(before) and (old := first.get(pair.unit)):
             outcome = MIRROR[old.overall] if old.overall and pair.turned != old.turned else old.overall
-            yield Trial((number,), pair.cluster, outcome, pair.overall if outcome else None)
+            yield Trial((number,), pair.row.cluster, outcome, pair.overall if outcome else None)
 
 
 def _list_readings(stored: Sequence[PairVerdicts], parsed: Sequence[PairVerdicts]) -> Iterator[Trial]:
@@ -347,4 +333,4 @@ def _list_readings(stored: Sequence[PairVerdicts], parsed: Sequence[PairVerdicts
     for number, pair in enumerate(stored):
         if pair.unit in read and not pair.excluded:
             for order, both in enumerate(zip(pair.verdicts, read[pair.unit], strict=True)):
-                yield Trial((number, order), pair.cluster, *both)
+                yield Trial((number, order), pair.row.cluster, *both)

@@ -12,7 +12,7 @@ from distract.core.printable import bar, count, interval, line, p_value, percent
 from distract.core.records import Outcome
 from distract.judging import BASE
 from distract.report.blocks import Block, Detail, Heading, Note, Sentence, Table, TableRow
-from distract.report.phrases import VERDICTS
+from distract.report.phrases import VERDICTS, join_names
 from distract.stats import agreement
 from distract.stats.figure import CONFIDENCE
 from distract.studies.meta import measures
@@ -40,26 +40,20 @@ class Confusion:
 
 def confusions(judged: Sequence[JudgeRows]) -> list[Confusion]:
     """Count the verdicts of each judge under each protocol and rule, in total and by data set."""
-    return [
-        Confusion(judge.judge, judge.protocol, rule, design, data, _count(design, part))
-        for design, judges in split_designs(judged).items()
-        for judge in judges
-        for rule in judge.rules or (None,)
-        for whole in [measures.collect_comparisons(judge.by(rule), rule)]
-        if any(pair.label is not None for pair in whole)
-        for data, subset in measures.places(judges)
-        if subset is None
-        for part in [measures.select_place(whole, (data, None))]
-    ]
-
-
-def _count(design: MetaDesign, pairs: Sequence[measures.PairVerdicts]) -> dict[str, dict[str, int]]:
-    words = WORDS[design]
-    counts = Counter((pair.label, verdict) for pair in pairs for verdict in pair.verdicts)
-    return {
-        name: {**{word: counts[label, verdict] for verdict, word in words.items()}, "invalid": counts[label, None]}
-        for label, name in words.items()
-    }
+    results = []
+    for design, judges in split_designs(judged).items():
+        labels, sets = WORDS[design], [data for data, subset in measures.places(judges) if subset is None]
+        for judge, rule in [(one, rule) for one in judges for rule in one.rules or (None,)]:
+            whole = measures.collect_comparisons(judge.by(rule), rule)
+            for data in sets if any(pair.label is not None for pair in whole) else ():
+                part = measures.select_place(whole, (data, None))
+                counts = Counter((pair.label, verdict) for pair in part for verdict in pair.verdicts)
+                by_label = {
+                    name: {word: counts[label, verdict] for verdict, word in (*labels.items(), (None, "invalid"))}
+                    for label, name in labels.items()
+                }
+                results.append(Confusion(judge.judge, judge.protocol, rule, design, data, by_label))
+    return results
 
 
 BINS = 10  # for the share of verdicts that are right
@@ -94,19 +88,19 @@ def whole_place(figures: Sequence[Agreement]) -> DataPlace:
     return (names.pop() if len(names) == 1 else None), None
 
 
-Accuracies = Mapping[tuple[str, str], float]
+Accuracies = Mapping[str, Mapping[str, float]]
 """Accuracies by judge and protocol."""
 
 
 def accuracies(judged: Sequence[JudgeRows], figures: Sequence[Agreement], place: DataPlace) -> Accuracies:
     """Select the accuracies at one place, by the headline rules."""
     rules = {(one.judge, one.protocol): one.headline for one in judged}
-    return {
-        (f.judge, f.protocol or ""): f.value
-        for f in figures
-        if f.measure == "accuracy" and f.against is None and f.value is not None
-        if (f.data, f.subset) == place and f.rule == rules[f.judge, f.protocol or ""]
-    }
+    by_judge: dict[str, dict[str, float]] = defaultdict(dict)
+    for f in figures:
+        is_there = f.measure == "accuracy" and f.against is None and (f.data, f.subset) == place
+        if is_there and f.value is not None and f.rule == rules[f.judge, f.protocol or ""]:
+            by_judge[f.judge][f.protocol or ""] = f.value
+    return by_judge
 
 
 def correlations(
@@ -120,13 +114,14 @@ def correlations(
     sets = sorted({f.data for f in figures if f.data is not None})
     by_set = {name: accuracies(judged, figures, (name, None)) for name in sets}
     pairs = [("data sets", one, other, by_set[one], by_set[other]) for one, other in combinations(sets, 2)]
-    based = {key: value for key, value in accuracy.items() if key[1] == base}
-    if base is not None and based:
-        pairs.append(("base and mean over protocols", base, "mean", based, {key: means[key[0]] for key in based}))
+    if base is not None and any(base in own for own in accuracy.values()):
+        mean = {judge: {base: value} for judge, value in means.items()}
+        pairs.append(("base and mean over protocols", base, "mean", accuracy, mean))
     results = []
     for between, first, second, values, others in pairs:
-        shared = sorted(values.keys() & others.keys())
-        x, y = [values[key] for key in shared], [others[key] for key in shared]
+        keys = ({(judge, name) for judge, own in of.items() for name in own} for of in (values, others))
+        shared = sorted(set.intersection(*keys))
+        x, y = ([of[judge][name] for judge, name in shared] for of in (values, others))
         low, high = agreement.spearman_interval(x, y, CONFIDENCE) or (None, None)
         results.append(Correlation(between, first, second, len(x), agreement.spearman(x, y), low, high))
     return results
@@ -202,26 +197,24 @@ def find_base(protocols: Sequence[str], requested: str | None = None) -> str | N
 
 def compare_judges(judged: Sequence[JudgeRows], figures: Sequence[Agreement], base: str | None) -> Panel | None:
     """Compare judges on the comparisons that all of them have."""
-    protocols = _group_protocols(accuracies(judged, figures, whole_place(figures)))
-    if len(protocols) < 2:
+    accuracy = accuracies(judged, figures, whole_place(figures))
+    if len(accuracy) < 2:
         return None
-    common = set.intersection(*protocols.values())
-    able = [one for one in judged if one.protocol in protocols.get(one.judge, ())]
-    fit = [one for one in able if one.protocol in common or not common]
+    common = set[str].intersection(*map(set, accuracy.values()))
+    fit = [one for one in judged if one.judge in accuracy and one.protocol in (common or accuracy[one.judge])]
     shared = set.intersection(*({pair.unit for pair in one.labelled} for one in fit))
     all_figures = figures
     if any(pair.unit not in shared for one in judged for pair in one.labelled):
         judged, fit = ([_keep_units(one, shared) for one in some] for some in (judged, fit))
         figures = measures.figures(judged)
-    accuracy = accuracies(judged, figures, whole_place(figures))
-    protocols = _group_protocols(accuracy)
-    if len(protocols) < 2:
+        accuracy = accuracies(judged, figures, whole_place(figures))
+    if len(accuracy) < 2:
         return None  # no comparison is shared, or none has a valid verdict
-    common = set.intersection(*protocols.values())
+    common = set[str].intersection(*map(set, accuracy.values()))
     # Protocols that only some judges have would not compare the judges.
-    means = {name: fmean([accuracy[name, p] for p in sorted(common or protocols[name])]) for name in protocols}
-    strength = {name: accuracy[name, base] if base in common else means[name] for name in protocols}
-    order = sorted(protocols, key=lambda name: (-strength[name], name))
+    means = {name: fmean([own[protocol] for protocol in sorted(common or own)]) for name, own in accuracy.items()}
+    strength = {name: own[base] if base in common else means[name] for name, own in accuracy.items()}
+    order = sorted(accuracy, key=lambda name: (-strength[name], name))
     size = len(order) // 2
     half: dict[str, str | None] = {**dict.fromkeys(order[:size], "strong"), **dict.fromkeys(order[size:], None)}
     half |= dict.fromkeys(order[-size:], "weak")
@@ -229,13 +222,6 @@ def compare_judges(judged: Sequence[JudgeRows], figures: Sequence[Agreement], ba
     described = [*_describe_judges(accuracy, means, base, half, figures)]
     correlated = correlations(judged, all_figures, accuracy, means, base)
     return Panel(base, len(shared), ranked, described, correlated, difficulty(fit))
-
-
-def _group_protocols(accuracy: Accuracies) -> dict[str, set[str]]:
-    protocols: dict[str, set[str]] = {}
-    for judge, protocol in sorted(accuracy):
-        protocols.setdefault(judge, set()).add(protocol)
-    return protocols
 
 
 def _keep_units(judge: JudgeRows, units: set[ComparisonUnit]) -> JudgeRows:
@@ -248,18 +234,17 @@ def _rank_protocols(
     common: Sequence[str], accuracy: Accuracies, base: str | None, half: Mapping[str, str | None]
 ) -> list[ProtocolStanding]:
     names = sorted(half)
-    ranks = [agreement.ranks([accuracy[name, protocol] for protocol in common], descending=True) for name in names]
+    ranks = [agreement.ranks([accuracy[name][protocol] for protocol in common], descending=True) for name in names]
     halves = [[name for name in names if half[name] == which] for which in ("strong", "weak")]
     standings = []
-    for number, protocol in enumerate(common):
-        own = {name: accuracy[name, protocol] for name in names}
+    for protocol, *places in zip(common, *ranks, strict=True):
+        own = {name: accuracy[name][protocol] for name in names}
         best = max(own, key=own.__getitem__)
-        mean_rank = fmean([places[number] for places in ranks])
         gains: list[float | None] = [None, None]
         if base is not None and base in common:
-            gains = [fmean([own[name] - accuracy[name, base] for name in part]) for part in halves]
-        standing = ProtocolStanding(protocol, len(own), fmean(own.values()), mean_rank, best, own[best], *gains)
-        standings.append(standing)
+            gains = [fmean([own[name] - accuracy[name][base] for name in part]) for part in halves]
+        mean_rank = fmean(places)
+        standings.append(ProtocolStanding(protocol, len(own), fmean(own.values()), mean_rank, best, own[best], *gains))
     return sorted(standings, key=lambda one: (one.mean_rank, -one.mean_accuracy, one.protocol))
 
 
@@ -272,7 +257,7 @@ def _describe_judges(
 ) -> Iterator[JudgeStanding]:
     place = whole_place(figures)
     for name, which in half.items():
-        standing = JudgeStanding(name, which, accuracy.get((name, base or "")), means[name])
+        standing = JudgeStanding(name, which, accuracy[name].get(base or ""), means[name])
         gains = measures.gains_over(base, (f for f in figures if f.judge == name and (f.data, f.subset) == place))
         if measured := [(f.value, protocol) for protocol, f in gains.items() if f.value is not None]:
             gain, best = max(measured)
@@ -311,7 +296,7 @@ def measure_judges(sources: Sequence[JudgeSource], base: str | None = None) -> M
 WIDE = 20  # most characters of a protocol's name as a column title
 
 
-def panel_sentences(panel: Panel) -> Iterable[Block]:
+def sum_up(panel: Panel) -> Iterable[Block]:
     """The protocol and the judge that agree best with the labels."""
     total = count(panel.comparisons, "comparison")
     if panel.protocols:
@@ -319,7 +304,7 @@ def panel_sentences(panel: Panel) -> Iterable[Block]:
         best = [line(one.protocol) for one in panel.protocols if one.mean_accuracy == first.mean_accuracy]
         yield Sentence(
             f"Over {count(first.judges, 'judge')} and the {total} that all of them have, "
-            f"{join_alike(best, 'matches', 'match')} the label most often: {percent(first.mean_accuracy)}% on average.",
+            f"{name_best(best)} most often: {percent(first.mean_accuracy)}% on average.",
             apart=False,
         )
     if panel.judges:
@@ -329,31 +314,33 @@ def panel_sentences(panel: Panel) -> Iterable[Block]:
         yield Sentence(f"{line(judge.judge)} is the most accurate judge: {accuracy}%{under}.", apart=False)
 
 
-def join_alike(names: Sequence[str], one: str, several: str) -> str:
-    """Join names that share a figure, with their verb."""
-    return f"{names[0]} {one}" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} alike {several}"
+def name_best(names: Sequence[str]) -> str:
+    """Say which ways of asking match the label alike."""
+    return f"{join_names(names)} {'matches' if len(names) == 1 else 'alike match'} the label"
 
 
-def panel_parts(panel: Panel) -> Iterable[Block]:
+def show_panel(panel: Panel) -> Iterable[Block]:
     """The tables of a panel, top to bottom."""
     base = line(panel.base or "")
-    rows: list[TableRow] = []
-    for one in panel.protocols:
+    rows: list[TableRow] = [
         # Model names are long, and only the first column folds.
-        best = f"{line(one.protocol)}\n best: {line(one.best_judge)}, {percent(one.best_accuracy)}"
-        cells = [percent(one.mean_accuracy), f"{one.mean_rank:.1f}", percent(one.strong_gain), percent(one.weak_gain)]
-        rows.append(("", best, cells))
+        (
+            "",
+            f"{line(one.protocol)}\n best: {line(one.best_judge)}, {percent(one.best_accuracy)}",
+            [percent(one.mean_accuracy), f"{one.mean_rank:.1f}", percent(one.strong_gain), percent(one.weak_gain)],
+        )
+        for one in panel.protocols
+    ]
     if rows:
-        has_gains = any(one.strong_gain is not None for one in panel.protocols)
-        name = f"Protocols over {count(panel.protocols[0].judges, 'judge')}: accuracy in %"
-        name += f", gains over {base} in points" if has_gains else ""
+        gains = f", gains over {base} in points" if any(one.strong_gain is not None for one in panel.protocols) else ""
+        name = f"Protocols over {count(panel.protocols[0].judges, 'judge')}: accuracy in %{gains}"
         yield Table(name, ("", "mean", "mean rank", "strong", "weak"), rows)
+    based = [base if len(base) <= WIDE else f"{base[: WIDE - 1]}…"] if base else []
     rows = [
         ("", line(one.judge), [*([percent(one.accuracy)] if base else []), percent(one.mean_accuracy), one.half or ""])
         for one in panel.judges
     ]
-    columns = ("", *([base if len(base) <= WIDE else f"{base[: WIDE - 1]}…"] if base else []), "mean", "half")
-    yield Table("Judges, most accurate first, in %; which half they are in", columns, rows)
+    yield Table("Judges, most accurate first, in %; which half they are in", ("", *based, "mean", "half"), rows)
     rows = []
     for judge in panel.judges:
         if judge.best_protocol is not None:

@@ -1,30 +1,157 @@
-"""From a user's request to the judges of a meta-evaluation: published ones, and one to ask."""
+"""From a user's request to the judges of a meta-evaluation: published ones, and one to ask about labelled cases.
+
+People judged a pair of responses, or passed or failed one alone: each is a row for each protocol, and more for the
+controls, which judge it again without any relevant change.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 from distract.core import registry
+from distract.core.attack import Attack
 from distract.core.errors import DataError, UsageError
 from distract.core.job import Job, Plans, StageSample
-from distract.core.plugin import Protocol
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import line
-from distract.core.records import BASELINE, RESAMPLED, Case, Rewrite, Row
+from distract.core.records import BASELINE, PASS_MARK, RESAMPLED, UNCHANGED, Case, CaseResult, Response, Row, Side
 from distract.data import datasets
 from distract.data.datasets import DataSet
-from distract.judging.pass_marks import COMPARES, find_mark
+from distract.judging.comparison import RowFactory, judge_comparison, label, resample_comparison, side
+from distract.judging.orders import DEFAULT, Manner
+from distract.judging.pass_marks import COMPARES, against_mark, find_mark
 from distract.judging.published import PublishedRun
 from distract.judging.texts import Texts
 from distract.rewriting import writers
+from distract.rewriting.memory import Memory, obtain_rewrite
+from distract.rewriting.writers import WRITERS, Verifier, Writer
+from distract.stats.figure import count
+from distract.stats.measures import MEASURES
 from distract.studies.eligibility import check_fit, sample
-from distract.studies.meta.design import MetaConfig, is_one_sided, judge_labelled, labelled_pairs, list_judged
-from distract.studies.meta.measures import ComparisonUnit, JudgeRows, PairVerdicts, collect_comparisons, comparison_unit
+from distract.studies.meta import measures
+from distract.studies.meta.measures import JudgeRows, PairVerdicts
 from distract.studies.setup import SAMPLE, Setup
+
+Judged = tuple[Response, ...]
+"""What people judged: two responses, or the only one."""
+
+
+@dataclass(frozen=True)
+class MetaConfig:
+    """The parameters of a run."""
+
+    judge: str
+    protocols: tuple[Protocol, ...]
+    manner: Manner = DEFAULT
+    helped: bool = False
+    controls: tuple[Attack, ...] = ()  # attacks without any relevant change
+    resample: bool = False  # whether to repeat sampled verdicts
+    seed: int = 0  # for the controls and the shuffled orders
+    # Data sets that always list the better response at the same place, so that the order must be drawn.
+    shuffled: frozenset[str] = frozenset()
+    marks: Mapping[str, float] = field(default_factory=dict)  # pass marks of the protocols that can judge one alone
+    writer: Writer = WRITERS["rules"]
+    verifier: Verifier | None = None
+
+
+def list_judged(case: Case) -> list[Judged]:
+    """List what people judged of a case: pairs, or its only response, which they passed or failed."""
+    is_alone = case.passed is not None and len(case.originals) == 1
+    return [case.originals] if is_alone else [*labelled_pairs(case)]
+
+
+def labelled_pairs(case: Case) -> list[tuple[Response, Response]]:
+    """Pair the original responses that the label covers, in the order of the data.
+
+    If one of several responses is labelled better, these are the pairs with it; if the label is a tie, all pairs of
+    responses that were not degraded.
+    """
+    originals = case.originals
+    if case.preferred == "tie":
+        originals = tuple(response for response in originals if response.severity is None)
+    return [(a, b) for a, b in combinations(originals, 2) if a.author != b.author and label(case, a, b) is not None]
+
+
+def judge_labelled(data: str, case: Case, p: MetaConfig) -> Plan[CaseResult]:
+    """Judge everything that people judged of a case under every protocol."""
+    memory: Memory = {}
+    judged = list_judged(case)
+    if data in p.shuffled:
+        judged = [_draw_order(case, responses, p.seed) for responses in judged]
+    jobs = [
+        _judge(data, case, responses, protocol, p, memory)
+        for protocol in p.protocols
+        for responses in judged
+        if len(responses) > 1 or protocol.name in p.marks
+    ]
+    parts: Sequence[list[Row]] = yield from gather(jobs)
+    return CaseResult([row for part in parts for row in part], [rewrite for rewrite in memory.values() if rewrite])
+
+
+def is_one_sided(cases: Iterable[Case]) -> bool:
+    """Whether the better response is always at the same place, in more than one pair.
+
+    A judge that follows the order shown would then always be right in one order, and kappa would be meaningless.
+    """
+    labels = [label(case, *pair) for case in cases for pair in labelled_pairs(case)]
+    strict = [preferred for preferred in labels if preferred != "tie"]
+    return len(strict) > 1 and len({*strict}) == 1
+
+
+def _draw_order(case: Case, judged: Judged, seed: int) -> Judged:
+    names = [f"{response.author}\x1e{response.severity}" for response in judged]
+    turned = hashlib.sha256("\x1e".join([str(seed), case.id, *names]).encode()).digest()[0] % 2
+    return judged[::-1] if turned else judged
+
+
+def _judge(data: str, case: Case, judged: Judged, protocol: Protocol, p: MetaConfig, memory: Memory) -> Plan[list[Row]]:
+    a, b = judged[0], judged[-1]
+    row = Row(case.id, case.cluster, "people", protocol.name, p.judge, BASELINE, side(a), side(b))
+    row = replace(row, label=label(case, a, b), data=data, subset=case.source or "")
+    if len(judged) == 1:
+        row = replace(row, design="pass", b=Side(PASS_MARK), label="a" if case.passed else "b")
+    comparison = Comparison(case, a, b)
+    before = yield from judge_comparison(_make_factory(row, p), protocol, comparison, p.manner, p.helped)
+    rows = [before]
+    if before.excluded is not None:
+        return rows
+    for control in p.controls:
+        changed = replace(row, attack=control.name)
+        after = yield from _judge_control(changed, case, judged, protocol, control, p, memory)
+        is_same = after.judgments and after.keys == before.keys
+        rows.append(replace(changed, excluded=UNCHANGED) if is_same else after)
+    if p.resample:
+        again = _make_factory(replace(row, attack=RESAMPLED), p)
+        rows.append((yield from resample_comparison(before, again, protocol, comparison, p.manner, p.helped)))
+    return rows
+
+
+def _make_factory(row: Row, p: MetaConfig) -> RowFactory:
+    make = partial(replace, row)
+    return against_mark(make, p.marks[row.protocol]) if row.design == "pass" else make
+
+
+def _judge_control(
+    row: Row, case: Case, judged: Judged, protocol: Protocol, control: Attack, p: MetaConfig, memory: Memory
+) -> Plan[Row]:
+    rewrites = list[Response]()
+    for original in judged:
+        rewrite = yield from obtain_rewrite(case, original, control, p, memory)
+        if isinstance(rewrite, str):
+            return replace(row, excluded=rewrite)
+        rewrites.append(rewrite)
+    a, b = rewrites[0], rewrites[-1]
+    make = _make_factory(replace(row, a=side(a), b=row.b if len(judged) == 1 else side(b)), p)
+    return (yield from judge_comparison(make, protocol, Comparison(case, a, b), p.manner, p.helped))
 
 
 def group_runs(runs: Sequence[PublishedRun]) -> tuple[JudgeRows, ...]:
@@ -34,11 +161,11 @@ def group_runs(runs: Sequence[PublishedRun]) -> tuple[JudgeRows, ...]:
 
 
 def _merge_runs(runs: Sequence[PublishedRun]) -> JudgeRows:
-    first, seen = runs[0], dict[ComparisonUnit, PublishedRun]()
+    first, seen = runs[0], dict[measures.ComparisonUnit, PublishedRun]()
     for run in runs:
-        if ("" in run.rows) != ("" in first.rows) or ("" in run.rows and run.rules != first.rules):
+        if run.rules != first.rules and "" in {*run.rows, *first.rows}:
             raise UsageError(f"{run.source}: {run.judge} under {run.protocol} has other rules in {first.source}")
-        units = [comparison_unit(row)[0] for row in run.rows[next(iter(run.rows))] if row.attack == BASELINE]
+        units = [measures.comparison_unit(row)[0] for row in run.rows[next(iter(run.rows))] if row.attack == BASELINE]
         if twice := next((seen[unit] for unit in units if unit in seen), None):
             raise UsageError(
                 f"{run.source}: {run.judge} under {run.protocol} judges a pair that {twice.source} judges too; name one"
@@ -59,8 +186,11 @@ def check_reproduction(run: PublishedRun) -> dict[str, Any]:
         return {}
     differ: dict[str, dict[str, Any]] = {rule: {} for rule in run.rules}
     for rule in run.rules:
-        pairs = [pair for pair in collect_comparisons(run.rows[rule], None) if not pair.excluded]
-        for name, (k, n) in count_verdicts(pairs).items():
+        pairs = measures.collect_comparisons(run.rows[rule], None)
+        right, both, equal = (_take_published(name, pairs) for name in ("accuracy", "accuracy_both_orders", "equal"))
+        values = {"correct_False": right[::2], "correct_True": right[1::2], "correct_average": right}
+        for name, own in {**values, "correct_both": both, "equal": equal}.items():
+            k, n = int(sum(own)), len(own)
             # The average is published without its counts.
             counts, share = "" if name == "correct_average" else f"{k} / {n} = ", 100 * k / n
             if name in run.statistics and not _is_same(run.statistics[name], counts, share):
@@ -68,17 +198,10 @@ def check_reproduction(run: PublishedRun) -> dict[str, Any]:
     return {"published": dict(run.statistics), "not_reproduced": differ}
 
 
-def count_verdicts(pairs: Sequence[PairVerdicts]) -> dict[str, tuple[int, int]]:
-    """Count k of n as LLMBar does: an unparsed verdict is wrong and stays in n, two unparsed ones are equal."""
-    n = len(pairs)
-    unswapped, swapped = (sum(pair.verdicts[order] == pair.label for pair in pairs) for order in (0, 1))
-    return {
-        "correct_False": (unswapped, n),
-        "correct_True": (swapped, n),
-        "correct_average": (unswapped + swapped, 2 * n),
-        "correct_both": (sum({*pair.verdicts} <= {pair.label} for pair in pairs), n),
-        "equal": (sum(len({*pair.verdicts}) == 1 for pair in pairs), n),
-    }
+def _take_published(name: str, pairs: Sequence[PairVerdicts]) -> list[float]:
+    measure = MEASURES[f"published_{name}"]
+    trials = measures.list_trials(measure.per or "published", pairs, "llmbar")
+    return [value for _, value in count(measure, trials).values.values()]
 
 
 def _is_same(published: object, counts: str, share: float) -> bool:
@@ -117,16 +240,19 @@ def from_published(runs: Sequence[PublishedRun]) -> list[JudgeSource]:
     judges = []
     for name in sorted({run.judge for run in runs}):
         own = [run for run in runs if run.judge == name]
-        origins = [
-            {"protocol": run.protocol, "data": run.data, "file": run.source, "sha256": run.sha256} for run in own
+        sources = [
+            {
+                **{"protocol": run.protocol, "data": run.data, "file": run.source, "sha256": run.sha256},
+                **check_reproduction(run),
+            }
+            for run in own
         ]
-        sources = [{**origin, **check_reproduction(run)} for origin, run in zip(origins, own, strict=True)]
         notes = tuple(f"{run.protocol} on {run.data}: {note}" for run in own for note in run.notes)
         attacks = {row.attack for run in own for rows in run.rows.values() for row in rows}
-        controls = tuple(sorted(attacks - {BASELINE}))
         known = [run.all_texts for run in own]
         cases = {place: case for texts in known for place, case in texts.cases.items()}
         texts = Texts(cases, tuple(dict.fromkeys(folder for texts in known for folder in texts.runs)))
+        controls = tuple(sorted(attacks - {BASELINE}))
         judges.append(JudgeSource(name, group_runs(own), {"replayed": sources}, controls, notes, texts))
     return judges
 
@@ -142,15 +268,6 @@ class MetaSelection:
     shuffled: frozenset[str]
     limit: int | None  # number of cases to draw of each data set; None for all
     seed: int
-
-    @property
-    def data(self) -> list[dict[str, Any]]:
-        """The data sets, for the record of a run."""
-        drawn = Counter(name for name, _ in self.cases)
-        return [
-            {**one.record, "name": name, "drawn": drawn[name], "shuffled": name in self.shuffled}
-            for name, one in self.sets.items()
-        ]
 
 
 def select(
@@ -185,23 +302,18 @@ def select(
 
 
 def distinct_names(names: Sequence[str], specs: Sequence[str]) -> list[str]:
-    """Give each data set a unique name: its own or, where several share it, that of its folder."""
-    unique = []
+    """Give each data set a unique name: its own, or the shortest end of its folder that none of the same name has."""
+    unique, ends = [], {spec: _list_ends(Path(spec.rpartition(":")[2]).parts[:-1]) for spec in specs}
     for name, spec in zip(names, specs, strict=True):
-        alike = [other for other, same in zip(specs, names, strict=True) if same == name]
-        unique.append(name if len(alike) == 1 else _distinct_part(spec, alike))
+        alike = [ends[other] for other, same in zip(specs, names, strict=True) if same == name and other != spec]
+        free = (end for end in ends[spec] if not any(end in other for other in alike))
+        unique.append(next(free, spec) if alike else name)
     # A folder may have the name of another data set's file.
-    return unique if len(set(unique)) == len(unique) else list(specs)
+    return unique if len({*unique}) == len(unique) else list(specs)
 
 
-def _distinct_part(spec: str, alike: Sequence[str]) -> str:
-    """Find the shortest tail of a path, without the file's name, that no other path has."""
-    parts = {one: Path(one.rpartition(":")[2]).parts for one in alike}
-    for back in range(2, len(parts[spec]) + 1):
-        tails = Counter(parts[one][-back:-1] for one in set(alike))
-        if tails[parts[spec][-back:-1]] == 1:
-            return "/".join(parts[spec][-back:-1])
-    return spec
+def _list_ends(folders: Sequence[str]) -> list[str]:
+    return ["/".join(folders[start:]) for start in reversed(range(len(folders)))]
 
 
 def prepare(
@@ -230,13 +342,17 @@ def prepare(
     check_fit(setup.protocols, {"flip"} if pairs else {"fixed"}, pairs or alone, helped=setup.helped)
     controls = registry.controls() if control else ()
     values = {name: mark.value for name, mark in marks.items()}
+    origins = {name: mark.origin for name, mark in marks.items()}
     asked = (setup.judge, setup.protocols, setup.manner, setup.helped)
     design = MetaConfig(*asked, controls, control, selected.seed, selected.shuffled, values)
-    origins = {name: mark.origin for name, mark in marks.items()}
     # Only with responses that are judged alone, so that other runs keep their identity.
     alone_only = {"pass_marks": values, "pass_mark_origins": origins, "not_asked": not_asked}
+    drawn = Counter(name for name, _ in selected.cases)
     parameters = {
-        "data": selected.data,
+        "data": [
+            {**one.record, "name": name, "drawn": drawn[name], "shuffled": name in selected.shuffled}
+            for name, one in selected.sets.items()
+        ],
         "left_out": dict(selected.left_out),
         "limit": selected.limit,
         "seed": selected.seed,
@@ -247,14 +363,13 @@ def prepare(
         "self_judging": setup.kin_notes((), {one.author for case in cases for one in case.originals}),
     }
 
-    def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
+    def stages(*_: object) -> Iterator[Plans]:
         yield (judge_labelled(name, case, design) for name, case in selected.cases)
 
     def samples(protocol: Protocol) -> Iterator[StageSample]:
-        alone = replace(design, protocols=(protocol,))
-        by_set = [[pair for pair in selected.cases if pair[0] == name] for name in selected.sets]
-        part = [pair for pairs in by_set for pair in pairs[:SAMPLE]]
-        plans = (judge_labelled(name, case, alone) for name, case in part)
+        own = replace(design, protocols=(protocol,))
+        part = [pair for one in selected.sets for pair in [p for p in selected.cases if p[0] == one][:SAMPLE]]
+        plans = (judge_labelled(name, case, own) for name, case in part)
         yield StageSample(plans, len(selected.cases) / len(part), protocol is setup.protocols[0])
 
     sets = ", ".join(map(line, sorted(selected.shuffled)))

@@ -17,8 +17,8 @@ from distract.core.records import BASELINE, Case, Response, Row
 from distract.data.constraints import check, describe
 from distract.data.good_responses import compliant_response
 from distract.judging.comparison import judge_comparison, side
-from distract.studies.consistency.measures import find_chain
-from distract.studies.consistency.session import TURNS, Quadruple, Triple, draw_quadruples, draw_triples, set_obstacle
+from distract.studies.consistency.session import TURNS, Drawn, draw_quadruples, draw_triples, set_obstacle
+from distract.studies.consistency.study import find_chain
 from distract.studies.eligibility import pair_obstacle
 from distract.testing.invariants.call import invariant
 from distract.testing.invariants.changes import make_rewrite
@@ -39,11 +39,11 @@ def _compliant_responses(case: Case, seed: int) -> Sequence[Response]:
     return [] if good is None else [good]
 
 
-def _triples(case: Case, seed: int) -> Sequence[Triple]:
+def _triples(case: Case, seed: int) -> Sequence[Drawn]:
     return draw_triples(case, MAX_SETS, seed)
 
 
-def _quadruples(case: Case, seed: int) -> Sequence[Quadruple]:
+def _quadruples(case: Case, seed: int) -> Sequence[Drawn]:
     return draw_quadruples(case, MAX_SETS, seed) or [
         (*pair, third, UNINFORMATIVE)
         for a, b, c in _triples(case, seed)
@@ -101,7 +101,7 @@ def _severity(item: object) -> int:
 
 
 @invariant(_triples, obstacle=_comparison_obstacle, no_subject=TOO_FEW)
-def transitive(case: Case, triple: Triple, setup: JudgeSetup) -> Plan[Observation]:
+def transitive(case: Case, triple: Drawn, setup: JudgeSetup) -> Plan[Observation]:
     """If a first response wins over a second and the second over a third, the first wins over the third.
 
     Cases need three responses by different authors; up to four triples are drawn from larger cases. The protocol must
@@ -136,7 +136,7 @@ def transitive(case: Case, triple: Triple, setup: JudgeSetup) -> Plan[Observatio
 
 
 @invariant(_quadruples, obstacle=set_obstacle, protocol="triadic", no_subject=TOO_FEW)
-def independent_of_irrelevant_response(case: Case, four: Quadruple, setup: JudgeSetup) -> Plan[Observation]:
+def independent_of_irrelevant_response(case: Case, four: Drawn, setup: JudgeSetup) -> Plan[Observation]:
     """The better of two responses does not depend on the third response shown with them.
 
     Shows the pair in one order with the third response last, then with another third: the case's fourth response or, if
@@ -162,7 +162,7 @@ def independent_of_irrelevant_response(case: Case, four: Quadruple, setup: Judge
     return setup.violation(case, problem, details, abs(before.lead - after.lead))
 
 
-def _compare_with_third(case: Case, triple: Triple, setup: JudgeSetup) -> Plan[PairVerdict]:
+def _compare_with_third(case: Case, triple: Drawn, setup: JudgeSetup) -> Plan[PairVerdict]:
     """Judge a pair beside a third response as ``consistency`` does: in this order only, the third last."""
     a, b, _ = triple
     comparison = Comparison(replace(case, responses=triple), b, a, turn=TURNS["last"])
