@@ -128,12 +128,10 @@ def test_user_entries_add_and_replace(tmp_path: Path) -> None:
     ('[a]\nmodel=" "', "field 'model': expected a text"),
     ('[a]\nmodel="x"\nengine="opnai"', "field 'engine': expected \"local\" or \"openai\", not 'opnai'"),
     ('[a]\nmodel="x"\nengine=["local"]', "field 'engine': expected"),
-    ('[a]\nmodel="x"\nparameters=-1', "field 'parameters': expected a number of billions"),
-    ('[a]\nmodel="x"\nparameters=70600000000', "field 'parameters': expected a number of billions"),
-    ('[a]\nmodel="x"\nparameters=nan', "field 'parameters': expected a number of billions"),
-    ('[a]\nmodel="x"\nparameters=true', "field 'parameters': expected a number of billions"),
-    ('[a]\nmodel="x"\nparameters="70B"', "field 'parameters': expected a number of billions"),
-    ('[a]\nmodel="x"\nparameters=1' + "0" * 400, "field 'parameters': expected a number of billions"),
+    *(
+        (f'[a]\nmodel="x"\nparameters={value}', "field 'parameters': expected a number of billions")
+        for value in ("-1", "70600000000", "nan", "true", '"70B"', "1" + "0" * 400)
+    ),
     ('[a]\nmodel="x"\nparameters=8\nactive=9', "field 'active': must not exceed parameters"),
     ('[a]\nmodel="x"\nweights_gb=0', "field 'weights_gb': expected a number of GB"),
     ('[a]\nmodel="x"\ncontext=0', "field 'context': expected a whole number"),

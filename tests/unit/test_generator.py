@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive
+from builders import case, drive, write_rows
 from hypothesis import given, strategies as st
 from loops import each
 
@@ -423,8 +423,7 @@ def test_rates_are_given_by_style_by_kind_and_by_both(tmp_path: Path) -> None:
     changed = {**ROW, "label": "changed", "kind": "number", "rewrite": "The trip always takes 4 hours, no doubt."}
     missed = {**ROW, "label": "changed", "kind": "added-claim", "style": "sycophancy"}
     missed["rewrite"] = "What a lovely question! I think the trip usually takes 3 hours, and it is scenic. Thank you!"
-    path = tmp_path / "set.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in (ROW, changed, missed)), encoding="utf-8")
+    path = Path(write_rows(tmp_path / "set.jsonl", [ROW, changed, missed]))
     rates_by_style = rates(path)
     assert rates_by_style["false_rejection_rate", None, None] == (0, 1)
     assert rates_by_style["missed_change_rate", None, None] == (1, 2)
@@ -443,9 +442,7 @@ def test_rates_are_given_by_style_by_kind_and_by_both(tmp_path: Path) -> None:
     ("null", "null"),
 )
 def test_style_may_be_an_adjective(style: str, name: str, tmp_path: Path) -> None:
-    path = tmp_path / "set.jsonl"
-    path.write_text(json.dumps({**ROW, "style": style}), encoding="utf-8")
-    (one,) = check_labelled(path)
+    (one,) = check_labelled(Path(write_rows(tmp_path / "set.jsonl", [{**ROW, "style": style}])))
     assert one.checked.pair.attack is not None
     assert (one.checked.pair.attack.name, one.style) == (name, style)
 
@@ -462,8 +459,7 @@ def test_style_may_be_an_adjective(style: str, name: str, tmp_path: Path) -> Non
     ({"constraints": ["x"]}, "field 'constraints[0]': expected an object"),
 )
 def test_labelling_errors_are_named(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
-    path = tmp_path / "set.jsonl"
-    path.write_text(json.dumps(ROW) + "\n" + json.dumps({**ROW, **change}) + "\n", encoding="utf-8")
+    path = Path(write_rows(tmp_path / "set.jsonl", [ROW, {**ROW, **change}]))
     with pytest.raises(DataError) as caught:
         check_labelled(path)
     assert f"{path}:2" in str(caught.value)

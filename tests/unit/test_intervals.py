@@ -180,6 +180,7 @@ def test_repeated_trials_within_clusters_narrow_nothing(values: list[float]) -> 
 def test_repeating_equal_trials_adds_no_evidence() -> None:
     # Repetitions that never differ carry no more evidence than their clusters.
     assert effective_n([0.0] * 200, [i // 5 for i in range(200)]) == 40
+    assert effective_n([1.0, 0.0] * 20, [i // 2 for i in range(40)]) == 40  # clusters that do not vary
 
 
 def test_clustered_intervals_cover_where_naive_ones_do_not() -> None:

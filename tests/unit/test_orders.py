@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive, request, scored, verdict
+from builders import case, drive, request, scored, verdict, write_rows
 from command_result import check_refusal
 from hypothesis import given, strategies as st
 from loops import each
@@ -267,8 +267,7 @@ def logs(run: Any) -> str:
         {"prompt": f"What is {n} and one?", "response": f"It is probably {n + 1}, as one may see by counting."}
         for n in range(LOGS)
     ]
-    Path("logs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return "logs.jsonl"
+    return write_rows("logs.jsonl", rows)
 
 
 def attack(run: Callable[..., Any], judge: str, logs: str) -> Any:

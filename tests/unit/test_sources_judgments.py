@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import scored, verdict
+from builders import scored, verdict, write_rows
 from hypothesis import given, strategies as st
 from loops import each
 from test_runs import PARAMETERS
@@ -56,11 +56,6 @@ def pairwise(
 def fastchat(g1: object, g2: object, judge: object = ("j", "pair-v2"), **more: object) -> dict[str, Any]:
     row = {"question_id": 81, "model_1": "x", "model_2": "y", "g1_winner": g1, "g2_winner": g2, **more}
     return row if judge is None else {**row, "judge": judge}
-
-
-def write_rows(path: Path, rows: Iterable[object]) -> str:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
 
 
 @each(
