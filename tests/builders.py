@@ -1,7 +1,7 @@
 """Small builders of records for tests: each takes only what a test is about."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,12 @@ def row(
     )
 
 
+def write_rows(path: str | Path, rows: Iterable[object]) -> str:
+    """Write a line of JSON for each row."""
+    Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
 def write_several(path: str = "d.jsonl", prompts: int = 4) -> str:
     """Write cases with four responses each, by m0 to m3, which hedge and are longer and longer."""
     lines = [
@@ -105,8 +111,7 @@ def write_several(path: str = "d.jsonl", prompts: int = 4) -> str:
         }
         for number in range(prompts)
     ]
-    Path(path).write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
-    return path
+    return write_rows(path, lines)
 
 
 def run_parameters(name: str, protocols: Mapping[str, Sequence[str]]) -> dict[str, Any]:

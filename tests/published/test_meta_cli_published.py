@@ -210,13 +210,8 @@ def figures(rows: Sequence[Row]) -> dict[str, str]:
 
 def test_discovery_lists_all_llmbar_runs(llmbar: Sequence[PublishedRun]) -> None:
     assert len(llmbar) == 30
-    assert {(one.judge, one.protocol, one.data) for one in llmbar} == set(
-        product(
-            ("GPT-4", "ChatGPT", "LLaMA2"),
-            ("Vanilla", "CoT"),
-            ("Natural", "GPTInst", "GPTOut", "Manual", "Neighbor"),
-        )
-    )
+    judges, sets = ("GPT-4", "ChatGPT", "LLaMA2"), ("Natural", "GPTInst", "GPTOut", "Manual", "Neighbor")
+    assert {(one.judge, one.protocol, one.data) for one in llmbar} == {*product(judges, ("Vanilla", "CoT"), sets)}
     for one in llmbar:
         assert (one.rules, one.calls, one.ties, one.convention) == (("stored", "parsed"), 2, False, "llmbar")
         assert not one.notes

@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from builders import request
+from builders import request, write_rows
 from command_result import CommandResult, Run, check_refusal
 from hypothesis import given, strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, token
@@ -139,7 +139,7 @@ def shop(run: Run) -> Iterator[Shop]:
         }
         for i in range(30)
     ]
-    Path("cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in pairs), encoding="utf-8")
+    write_rows("cases.jsonl", pairs)
     endpoint = Endpoint()
     with FakeServer(endpoint) as server:
         yield Shop(endpoint, server.url, run)
@@ -319,7 +319,7 @@ def test_every_judging_command_supports_fresh(
         {"id": f"c{i}", "prompt": f"{i}?", "responses": [{"author": a, "text": f"{a} is {i}"} for a in "xyz"]}
         for i in range(2)
     ]
-    Path("three.jsonl").write_text("".join(json.dumps(case) + "\n" for case in three), encoding="utf-8")
+    write_rows("three.jsonl", three)
     judges = command.count("--judge")
     first, again = run(*command), run(*command)
     assert (first.err.count(" made"), again.err.count("this run is complete")) == (judges, judges)

@@ -86,10 +86,8 @@ def test_gate_passes_and_fails(run: Any) -> None:
         document = json.loads(gate.out)
         assert (gate.code, document["decision"]) == (code, {0: "pass", 1: "fail"}[code])
         assert {check["protocol"] for check in document["checks"]} == {"pairwise", "absolute"}
-    few = run(
-        "attack", "--judge", "planted:fair", "--data", data, "--generator", "rules", "--limit", "28", "--out", "few"
-    )
-    assert few.code == 0
+    few = ("--data", data, "--generator", "rules", "--limit", "28", "--out", "few")
+    assert run("attack", "--judge", "planted:fair", *few).code == 0
     gate = run("gate", "few", "--max-flip-rate", "0.10")
     assert (gate.code, "at least 29 are needed to pass" in " ".join(gate.out.split())) == (3, True)
 
@@ -224,9 +222,8 @@ def test_every_protocol_reports_accuracy_by_severity(run: Any) -> None:
     names = ["base", "triadic", "quadruple", "wild-bench", "arena-hard", "alpaca-eval", "protocol-consistency"]
     options = [part for name in names for part in ("--protocol", name)]
     ran = run("attack", "--judge", "planted:fair", *PLANTED, *options, "--attack", "severity-2", "--json")
-    figures = {
-        one["protocol"]: one for one in ran.results if one["measure"] == "severity_accuracy" and "against" not in one
-    }
+    accuracies = (one for one in ran.results if one["measure"] == "severity_accuracy")
+    figures = {one["protocol"]: one for one in accuracies if "against" not in one}
     assert figures.keys() == set(names)
     assert all(one["value"] == 1.0 and one["n"] == 8 for one in figures.values())
 
@@ -294,9 +291,8 @@ def test_own_judge_is_tested_in_a_few_lines(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_my_judge=text)
     result = pytester.runpytest("--judge", "planted:first", "-p", "no:cacheprovider")
     result.assert_outcomes(failed=1, passed=1)
-    result.stdout.fnmatch_lines(
-        ["*Violation: pairwise verdict changes when the two responses are shown in the other order"]
-    )
+    message = "pairwise verdict changes when the two responses are shown in the other order"
+    result.stdout.fnmatch_lines([f"*Violation: {message}"])
 
 
 def test_notebook_runs_as_a_script(
@@ -394,10 +390,8 @@ def find_writers(path: Path) -> Iterator[str]:
 
 
 def test_only_one_module_writes_files() -> None:
-    places = [
-        *ROOT.glob("distract/**/*.py"),
-        *(f for d in ("judges", "attacks", "leaderboards") for f in (ROOT / d).rglob("*.py")),
-    ]
+    folders = ("distract", "judges", "attacks", "leaderboards")
+    places = [place for folder in folders for place in (ROOT / folder).rglob("*.py")]
     by_name = {str(place.relative_to(ROOT)): place for place in places}
     by_name.pop("distract/core/files.py")
     assert len(by_name) > 200

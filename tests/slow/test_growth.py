@@ -94,12 +94,7 @@ def grow_text(piece: str, size: int, place: str) -> str:
         parts = (draw.choice(PIECES) * draw.choice((1, 1, 2, 9)) for _ in range(size))
         run = "".join(parts)[:size]
     middle = TEXT.index("You")
-    texts = {
-        "alone": run,
-        "beginning": run + TEXT,
-        "middle": TEXT[:middle] + run + TEXT[middle:],
-        "end": TEXT + run,
-    }
+    texts = {"alone": run, "beginning": run + TEXT, "middle": TEXT[:middle] + run + TEXT[middle:], "end": TEXT + run}
     return texts[place]
 
 

@@ -219,7 +219,6 @@ def test_thousands_of_locks_are_held_at_once(tmp_path: Path, started: Start) -> 
         assert read_line(started(HOLD, tmp_path / "s", 1, 2)) == "1"
 
 
-pytest.importorskip("fcntl")
 pytest.importorskip("openai")
 
 ATTACK = ("attack", "--limit", 8, "--protocol", "pairwise", "--attack", "assertiveness", "--generator", "rules")

@@ -33,10 +33,7 @@ SESSION = "distract attack --out run"
 
 PRINTED = "session.txt"
 
-VOLATILE = {
-    r"runs/[0-9a-f]{12}": "runs/ID",
-    r"\d{4}-\d{2}-\d{2} at \d{2}:\d{2} UTC": "DATE",
-}
+VOLATILE = {r"runs/[0-9a-f]{12}": "runs/ID", r"\d{4}-\d{2}-\d{2} at \d{2}:\d{2} UTC": "DATE"}
 """Parts that differ between runs; each replacement has the same length, so that lines wrap alike."""
 
 REPLAYED = {r"\d+ of them from the store": "N of them from the store"}

@@ -178,8 +178,7 @@ def test_nan_probabilities_are_failures(value: float, says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "reading"),
-    [("llama", "packed"), ("qwen2", "packed"), ("mistral", "packed"), ("bloom", "cached prefix")],
+    ("kind", "reading"), [("llama", "packed"), ("qwen2", "packed"), ("mistral", "packed"), ("bloom", "cached prefix")]
 )
 def test_tiny_models_read_the_same_as_single_forwards(folders: dict[str, Path], kind: str, reading: str) -> None:
     import torch

@@ -77,18 +77,11 @@ def test_identity_imports_nothing_and_states_its_settings() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() in ("float32", "bfloat16")
-    assert judge().identity == {
-        "model": embedded.NAME,
-        "revision": embedded.SHA256,
-        "engine": "vllm",
-        "dtype": "float32",
-    }
+    named = {"model": embedded.NAME, "revision": embedded.SHA256}
+    assert judge().identity == {**named, "engine": "vllm", "dtype": "float32"}
     more = judge(quantization="bnb-4bit", max_length=100, tensor_parallel=2, gpu_memory=0.5).identity
-    assert dict(more.items() - judge().identity.items()) == {
-        "quantization": "bitsandbytes",
-        "max_length": "100",
-        "tensor_parallel": "2",
-    }
+    changed = {"quantization": "bitsandbytes", "max_length": "100", "tensor_parallel": "2"}
+    assert dict(more.items() - judge().identity.items()) == changed
     assert isinstance(judge(), StreamingBackend)
 
 

@@ -481,10 +481,6 @@ def test_paraphrase_passes(original: str, rewrite: str) -> None:
 
 
 @given(st.text(), st.text())
-def test_any_text_can_be_examined(original: str, rewrite: str) -> None:
+def test_any_text_can_be_examined_and_means_the_same_as_itself(original: str, rewrite: str) -> None:
     assert signs(original, rewrite) == signs(original, rewrite)
-
-
-@given(st.text())
-def test_text_means_the_same_as_itself(text: str) -> None:
-    assert signs(text, text) == []
+    assert signs(original, original) == []

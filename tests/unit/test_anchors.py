@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import write_rows
 from command_result import CommandResult, Run, check_refusal
 from hypothesis import given, strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, token
@@ -21,14 +22,7 @@ from distract.core.readings import DIFFERING
 from distract.core.recorder import format_json
 from distract.core.records import Case, Judgment, Response, Row, Side
 from distract.judging.orders import Manner
-from distract.studies.anchors.anchor_file import (
-    Anchor,
-    AnchorSet,
-    Steadiness,
-    _digest,
-    read_anchors,
-    write_anchors,
-)
+from distract.studies.anchors.anchor_file import Anchor, AnchorSet, Steadiness, _digest, read_anchors, write_anchors
 from distract.studies.anchors.checker import MOST_MISSED, OTHER, check_power, compute_errors, count_needed
 from distract.studies.anchors.maker import NoAnchors, order_by_lead
 from distract.studies.drift import list_served_changes
@@ -262,7 +256,7 @@ def shop(run: Run) -> Iterator[Shop]:
         }
         for i in range(60)
     ]
-    Path("cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in pairs), encoding="utf-8")
+    write_rows("cases.jsonl", pairs)
     endpoint = Endpoint()
     with FakeServer(endpoint) as server:
         yield Shop(endpoint, f"{server.url}#m", run)
@@ -428,7 +422,7 @@ def test_flickering_judge_has_no_anchors(run: Run) -> None:
 
 def test_equal_responses_are_no_anchors(run: Run) -> None:
     rows = [{"prompt": f"q{i}", "response_a": "x", "response_b": "x" if i else "y"} for i in range(30)]
-    Path("same.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows("same.jsonl", rows)
     check_refusal(
         run("anchors", "make", "--judge", "planted:longer", "--data", "same.jsonl"),
         "1 prompt with two different responses",

@@ -65,11 +65,8 @@ def test_arguments_match_the_command_options(name: str, kinds: tuple[type, ...])
     options = {option.name: option for option in command.params}
     own = {"judge", "run"} if name == "gate" else {"judge"}
     assert hints | own == (options.keys() - OF_COMMANDS) | known_settings().keys()
-    defaults = {
-        key: option.type(option.default)
-        for key, option in options.items()
-        if isinstance(option.default, str | int | float)
-    }
+    known = {key: option for key, option in options.items() if isinstance(option.default, str | int | float)}
+    defaults = {key: option.type(option.default) for key, option in known.items()}
     assert execution.split_options(defaults)[:2] == execution.split_options({})[:2]
     if name == "attack":
         signature = inspect.signature(distract.attack).parameters
@@ -292,48 +289,11 @@ def test_notes_say_which_columns_of_a_table_were_read(run: Run) -> None:
 
 
 NAMES = [
-    "Attack",
-    "BackendError",
-    "Calls",
-    "Case",
-    "Comparison",
-    "Constraint",
-    "DataError",
-    "DistractError",
-    "Draws",
-    "Judge",
-    "Judgment",
-    "Matches",
-    "Outcome",
-    "Plan",
-    "PluginError",
-    "Protocol",
-    "Provider",
-    "RatingSystem",
-    "Ratings",
-    "Request",
-    "Response",
-    "Run",
-    "Slots",
-    "UnknownName",
-    "UsageError",
-    "Verdict",
-    "WritingTask",
-    "attack",
-    "constraints",
-    "facts",
-    "fidelity",
-    "gate",
-    "instructions",
-    "invariants",
-    "judge",
-    "load",
-    "orders",
-    "parsers",
-    "prompts",
-    "setting",
-    "strategies",
-    "verdicts",
+    *("Attack", "BackendError", "Calls", "Case", "Comparison", "Constraint", "DataError", "DistractError"),
+    *("Draws", "Judge", "Judgment", "Matches", "Outcome", "Plan", "PluginError", "Protocol", "Provider"),
+    *("RatingSystem", "Ratings", "Request", "Response", "Run", "Slots", "UnknownName", "UsageError"),
+    *("Verdict", "WritingTask", "attack", "constraints", "facts", "fidelity", "gate", "instructions"),
+    *("invariants", "judge", "load", "orders", "parsers", "prompts", "setting", "strategies", "verdicts"),
 ]
 
 

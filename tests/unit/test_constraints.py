@@ -1,17 +1,16 @@
 """Test constraints: parsing, checking, descriptions, and agreement with IFEval's own labels."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import write_rows
 from hypothesis import given, strategies as st
 from loops import each
 
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.records import Constraint
-from distract.data import constraints as kinds
 from distract.data.constraints import ConstraintError, UnavailableError, check, describe, list_kinds, parse
 from distract.data.datasets import load, load_prompts
 from distract.data.formats.reader import ConstrainedPrompt
@@ -346,7 +345,7 @@ def test_joined_parts_are_paragraphs_and_bullets(parts: list[str]) -> None:
 
 def test_missing_library_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConstraintError, match=re.escape('pip install ".[language]"')) as caught:
+    with pytest.raises(UnavailableError, match=re.escape('pip install ".[language]"')) as caught:
         parse(language("de"))
     assert caught.value.field == "language"
     assert describe(Constraint("language:response_language", (("language", "de"),))).endswith("in German.")
@@ -361,18 +360,13 @@ PROMPT: dict[str, Any] = {
 REPLY = {"prompt": PROMPT["prompt"], "response": "Because it is water."}
 
 
-def write(path: Path, *rows: Any) -> str:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
-
-
 def test_prompts_are_joined_with_their_responses(tmp_path: Path) -> None:
     other = {**PROMPT, "key": "b", "prompt": "No answer here."}
     unknown = {**PROMPT, "key": 9, "prompt": "Odd.", "instruction_id_list": ["odd:kind"]}
-    data = write(tmp_path / "prompts.jsonl", PROMPT, other, unknown)
+    data = write_rows(tmp_path / "prompts.jsonl", [PROMPT, other, unknown])
     stray = {"prompt": "Stray.", "response": "x"}
-    first = write(tmp_path / "gpt-4.jsonl", REPLY, stray)
-    second = write(tmp_path / "other.jsonl", {**REPLY, "response": "Water, mostly."})
+    first = write_rows(tmp_path / "gpt-4.jsonl", [REPLY, stray])
+    second = write_rows(tmp_path / "other.jsonl", [{**REPLY, "response": "Water, mostly."}])
     for spec in (data, f"ifeval:{data}"):
         loaded = load(spec, [first, second])
         (case,) = loaded.cases
@@ -390,7 +384,7 @@ def test_prompts_are_joined_with_their_responses(tmp_path: Path) -> None:
         assert loaded.size == 3
     assert load(data, [first]).checksum != load(data, [first, second]).checksum
     # The same text by another author gives another run.
-    renamed = write(tmp_path / "other-name.jsonl", REPLY, stray)
+    renamed = write_rows(tmp_path / "other-name.jsonl", [REPLY, stray])
     assert load(data, [first]).checksum != load(data, [renamed]).checksum
 
 
@@ -406,15 +400,15 @@ def test_prompts_are_joined_with_their_responses(tmp_path: Path) -> None:
     ({"kwargs": [{"odd": 1}]}, "field 'kwargs[0].odd': unknown"),
 )
 def test_wrong_rows_are_named(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
-    data = write(tmp_path / "prompts.jsonl", {**PROMPT, "key": 1, "prompt": "Fine."}, {**PROMPT, **change})
+    data = write_rows(tmp_path / "prompts.jsonl", [{**PROMPT, "key": 1, "prompt": "Fine."}, {**PROMPT, **change}])
     with pytest.raises(DataError) as caught:
-        load(f"ifeval:{data}", [write(tmp_path / "a.jsonl", REPLY)])
+        load(f"ifeval:{data}", [write_rows(tmp_path / "a.jsonl", [REPLY])])
     assert f"{data}:2" in str(caught.value)
     assert problem in str(caught.value)
 
 
 def test_responses_need_prompts(tmp_path: Path) -> None:
-    data, answers = write(tmp_path / "prompts.jsonl", PROMPT), write(tmp_path / "a.jsonl", REPLY)
+    data, answers = write_rows(tmp_path / "prompts.jsonl", [PROMPT]), write_rows(tmp_path / "a.jsonl", [REPLY])
     with pytest.raises(UsageError, match="--responses"):
         load(data)
     with pytest.raises(UsageError, match="native data hold their responses"):
@@ -422,23 +416,23 @@ def test_responses_need_prompts(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         load(data, [str(tmp_path / "none")])
     with pytest.raises(DataError, match=r"a\.jsonl:2.*answered on an earlier line"):
-        load(data, [write(tmp_path / "a.jsonl", REPLY, REPLY)])
+        load(data, [write_rows(tmp_path / "a.jsonl", [REPLY, REPLY])])
     with pytest.raises(DataError, match=r"holds no cases: .*has no response"):
-        load(data, [write(tmp_path / "a.jsonl", {**REPLY, "prompt": "Stray."})])
+        load(data, [write_rows(tmp_path / "a.jsonl", [{**REPLY, "prompt": "Stray."}])])
     (tmp_path / "b").mkdir()
     with pytest.raises(UsageError, match="two files are named after the author 'a'"):
-        load(data, [answers, write(tmp_path / "b" / "a.jsonl", REPLY)])
+        load(data, [answers, write_rows(tmp_path / "b" / "a.jsonl", [REPLY])])
     with pytest.raises(DataError, match="'tie' is reserved for labels"):
-        load(data, [write(tmp_path / "tie.jsonl", REPLY)])
+        load(data, [write_rows(tmp_path / "tie.jsonl", [REPLY])])
     with pytest.raises(DataError, match="is empty; expected responses"):
-        load(data, [write(tmp_path / "none.jsonl")])
+        load(data, [write_rows(tmp_path / "none.jsonl", [])])
     with pytest.raises(DataError, match="7 was used on line 1"):
-        load(write(tmp_path / "twice.jsonl", PROMPT, PROMPT), [answers])
+        load(write_rows(tmp_path / "twice.jsonl", [PROMPT, PROMPT]), [answers])
 
 
 def test_prompts_are_read_without_responses(tmp_path: Path) -> None:
     unknown = {**PROMPT, "key": "b", "instruction_id_list": ["odd:kind"]}
-    data = write(tmp_path / "prompts.jsonl", PROMPT, unknown)
+    data = write_rows(tmp_path / "prompts.jsonl", [PROMPT, unknown])
     for spec in (data, f"ifeval:{data}"):
         prompts = load_prompts(spec)
         assert prompts.prompts == (
@@ -446,7 +440,7 @@ def test_prompts_are_read_without_responses(tmp_path: Path) -> None:
         )
         assert (prompts.name, prompts.format, prompts.size) == ("prompts.jsonl", "ifeval", 2)
         assert prompts.left_out == {"the kind odd:kind cannot be checked": 1}
-    assert prompts.checksum != load_prompts(write(tmp_path / "other.jsonl", PROMPT)).checksum
+    assert prompts.checksum != load_prompts(write_rows(tmp_path / "other.jsonl", [PROMPT])).checksum
 
 
 @each(
@@ -466,9 +460,9 @@ def test_unreadable_prompts_are_left_out(
     spec: str, kind: type[UsageError], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    write(Path("native.jsonl"), {"id": "a", "prompt": "b", "responses": []})
-    write(Path("twice.jsonl"), PROMPT, PROMPT)
-    write(Path("odd.jsonl"), {**PROMPT, "instruction_id_list": ["odd:kind"]})
+    write_rows(Path("native.jsonl"), [{"id": "a", "prompt": "b", "responses": []}])
+    write_rows(Path("twice.jsonl"), [PROMPT, PROMPT])
+    write_rows(Path("odd.jsonl"), [{**PROMPT, "instruction_id_list": ["odd:kind"]}])
     Path("empty.jsonl").write_text(" \n")
     Path("words.jsonl").write_text("words\n")
     with pytest.raises(kind) as caught:
@@ -478,24 +472,15 @@ def test_unreadable_prompts_are_left_out(
 
 
 def test_missing_language_library_leaves_the_prompt_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        return None
-
-    monkeypatch.setattr("importlib.util.find_spec", missing)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     spoken = {**PROMPT, "key": 8, "prompt": "Hi.", "instruction_id_list": ["language:response_language"]}
     spoken["kwargs"] = [{"language": "de"}]
-    with pytest.raises(UnavailableError, match="pip install"):
-        kinds.parse({"kind": "language:response_language", "language": "de"})
-    loaded = load(write(tmp_path / "p.jsonl", PROMPT, spoken), [write(tmp_path / "a.jsonl", REPLY)])
+    loaded = load(write_rows(tmp_path / "p.jsonl", [PROMPT, spoken]), [write_rows(tmp_path / "a.jsonl", [REPLY])])
     assert [case.id for case in loaded.cases] == ["ifeval-7"]
     assert any("py3langid" in reason for reason in loaded.left_out)
 
 
-BULLETS = {"kind": "detectable_format:number_bullet_lists", "num_bullets": 2}
-WORDS = {"kind": "length_constraints:number_words", "relation": "at least", "num_words": 300}
-END = {"kind": "startend:end_checker", "end_phrase": "Is that all?"}
-WHITE = {"kind": "keywords:forbidden_words", "forbidden_words": ["white"]}
-REPEAT = {"kind": "combination:repeat_prompt", "prompt_to_repeat": "Write a song."}
+WORDS, WHITE = words("at least", 300), forbid("white")
 
 
 @each(
@@ -503,15 +488,15 @@ REPEAT = {"kind": "combination:repeat_prompt", "prompt_to_repeat": "Write a song
     ("Why is rain wet? Don't use commas.", [NO_COMMA], "Why is rain wet?"),
         ("Write a poem about rain. Avoid commas.\nYour answer must be at least 300 words.", [NO_COMMA, WORDS],
          "Write a poem about rain."),
-        ("List colours of cars. Use exactly 2 bullet points, such as:\n* This is a point\n* Another", [BULLETS],
+        ("List colours of cars. Use exactly 2 bullet points, such as:\n* This is a point\n* Another", [bullets(2)],
          "List colours of cars."),
         ("Write to Tom. Finish your response with this exact phrase: Is that all? No other words should follow.",
-         [END], "Write to Tom."),
+         [end("Is that all?")], "Write to Tom."),
         ("Write a 300+ word poem about rain without commas.", [NO_COMMA, WORDS], None),
         ("Write a 300+ word poem about rain. Do not use commas.", [NO_COMMA, WORDS], None),
         ("Do not use commas.", [NO_COMMA], None),
         ("Please list famous mums and use no commas. It should rhyme.", [NO_COMMA], None),
-        ("Write a song.", [REPEAT], None),
+        ("Write a song.", [repeat("Write a song.")], None),
         ('Expand: "It is old. The word is white." Do not use the word white.', [WHITE],
          'Expand: "It is old. The word is white."'),
         ("My cat is old. It is white. Describe it. Do not use the word white.", [WHITE],

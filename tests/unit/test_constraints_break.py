@@ -296,12 +296,7 @@ HOSTILE: list[dict[str, Any]] = [
     {"kind": "keywords:letter_frequency", "let_relation": "at least", "letter": "a", "let_frequency": 5},
     {"kind": "keywords:letter_frequency", "let_relation": "less than", "letter": "q", "let_frequency": 500},
     {"kind": "language:response_language", "language": "en"},
-    {
-        "kind": "length_constraints:nth_paragraph_first_word",
-        "first_word": "a",
-        "num_paragraphs": 1,
-        "nth_paragraph": 1,
-    },
+    {"kind": "length_constraints:nth_paragraph_first_word", "first_word": "a", "num_paragraphs": 1, "nth_paragraph": 1},
     {"kind": "length_constraints:number_paragraphs", "num_paragraphs": 1},
     {"kind": "length_constraints:number_sentences", "relation": "at least", "num_sentences": 2},
     {"kind": "length_constraints:number_sentences", "relation": "less than", "num_sentences": 99},

@@ -4,7 +4,6 @@ import importlib
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import permutations
 from typing import Any
 
 import evalica
@@ -14,7 +13,7 @@ import trueskill as library
 from distract.leaderboards.shuffles import Orders, combine_orders, weights
 from hypothesis import example, given, settings, strategies as st
 from loops import each
-from rating_matches import NAMES, Match, played_matches, simulate_matches, table
+from rating_matches import Match, played_matches, simulate_matches, table
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
@@ -62,22 +61,6 @@ def test_ratings_agree_with_a_loop_over_matches(played: list[Match], k: float, s
     orders = Orders(len(played), "shuffled", 3, seed)
     each = [rate_naively([played[at] for at in orders.last(index, len(played))], k) for index in range(3)]
     assert elo.rate(matches, k=k, shuffles=3, seed=seed).rating == pytest.approx(np.mean(each, axis=0), abs=1e-6)
-
-
-@given(played_matches(25))
-def test_names_and_sides_do_not_matter_and_the_mean_stays(played: list[Match]) -> None:
-    ratings = elo.rate(table(played))
-    renamed = {name: f"{len(NAMES) - at}" for at, name in enumerate(NAMES)}
-    other = elo.rate(table([(renamed[a], renamed[b], outcome) for a, b, outcome in played]))
-    by = dict(zip(other.models, other.rating, strict=True))
-    assert ratings.rating == pytest.approx([by[renamed[name]] for name in ratings.models], abs=1e-9)
-    turned = [(b, a, {"a": "b", "b": "a", "tie": "tie"}[outcome]) for a, b, outcome in played]
-    assert elo.rate(table(turned)).rating.tolist() == ratings.rating.tolist()
-    assert ratings.rating.mean() == pytest.approx(1000.0, abs=1e-9)
-
-
-def test_ties_alone_give_equal_ratings() -> None:
-    assert set(elo.rate(table([(a, b, "tie") for a, b in permutations(NAMES, 2)] * 9)).rating) == {1000.0}
 
 
 @each("order", "shuffled", "file")
@@ -244,16 +227,6 @@ def test_matches_round_trip(rows: Played) -> None:
     assert matches.outcome.dtype.name == "int8"
 
 
-def test_each_match_is_a_cluster_without_prompts() -> None:
-    matches = encode(["x", "y", "x"], ["y", "x", "y"], ["a", "tie", "b"])
-    assert matches.cluster is None
-    assert (matches.prompts, matches.clusters, matches.lengths, matches.invalid) == ((), 3, None, 0)
-
-
-def test_match_may_be_played_again() -> None:
-    assert len(encode(["x", "x"], ["y", "y"], ["a", "a"], ["p", "p"])) == 2
-
-
 @each(
     "arguments, message",
     (([], [], []), "no matches to rate"),
@@ -272,41 +245,31 @@ def test_invalid_matches_are_refused(arguments: tuple[list[str], ...], message: 
     assert str(raised.value) == message
 
 
-@each("names", ("x", "y"), ("y", "x"))
-def test_numbers_follow_names_not_match_order(names: tuple[str, str]) -> None:
-    assert encode([names[0]], [names[1]], ["a"]).a.tolist() == [sorted(names).index(names[0])]
+def draw_table(seed: int, count: int, clusters: int) -> np.ndarray:
+    weights = draw(seed, count, clusters).weights
+    assert weights is not None
+    return weights
 
 
 @given(st.integers(0, 9), st.integers(2, 20), st.integers(1, 40))
 def test_every_draw_has_as_many_prompts_as_the_data(seed: int, count: int, clusters: int) -> None:
-    weights = draw(seed, count, clusters).weights
-    assert weights is not None
+    weights = draw_table(seed, count, clusters)
     assert weights.shape == (count, clusters)
     assert (weights.sum(axis=1) == clusters).all()
-    assert np.array_equal(weights, draw(seed, count, clusters).weights)  # type: ignore[arg-type]
+    assert np.array_equal(weights, draw_table(seed, count, clusters))
 
 
 def test_prompt_draws_have_bootstrap_moments() -> None:
-    weights = draw(0, 4000, 50).weights
-    assert weights is not None
+    weights = draw_table(0, 4000, 50)
     assert weights.mean() == 1
     assert weights.var() == pytest.approx(1 - 1 / 50, rel=0.02)
     covariance = np.cov(weights[:, 0], weights[:, 1])[0, 1]
     assert covariance == pytest.approx(-1 / 50, abs=0.06)
 
 
-def test_more_draws_begin_with_the_same_ones() -> None:
-    few, many = draw(3, 5, 7).weights, draw(3, 9, 7).weights
-    assert few is not None
-    assert many is not None
-    assert np.array_equal(few, many[:5])
-
-
-def test_seeds_give_different_draws() -> None:
-    one, other = draw(0, 5, 30).weights, draw(1, 5, 30).weights
-    assert one is not None
-    assert other is not None
-    assert not np.array_equal(one, other)
+def test_more_draws_begin_with_the_same_ones_and_seeds_differ() -> None:
+    assert np.array_equal(draw_table(3, 5, 7), draw_table(3, 9, 7)[:5])
+    assert not np.array_equal(draw_table(0, 5, 30), draw_table(1, 5, 30))
 
 
 def test_no_table_where_none_is_needed_or_fits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,25 +358,6 @@ def test_each_game_is_a_cluster_without_prompts(played: list[Game]) -> None:
     assert ratings.covariance == pytest.approx(win_rate.rate(tabulate(alone)).covariance, abs=1e-12)
 
 
-@given(PLAYED)
-def test_sides_order_and_names_do_not_matter(played: list[Game]) -> None:
-    ratings = win_rate.rate(tabulate(played))
-    turned = [(b, a, {"a": "b", "b": "a", "tie": "tie"}[outcome], prompt) for a, b, outcome, prompt in played[::-1]]
-    other = win_rate.rate(tabulate(turned))
-    assert other.rating == pytest.approx(ratings.rating, abs=1e-12)
-    assert other.covariance == pytest.approx(ratings.covariance, abs=1e-12)
-    renamed = {name: f"{9 - at}" for at, name in enumerate(PLAYERS)}
-    again = win_rate.rate(tabulate([(renamed[a], renamed[b], outcome, prompt) for a, b, outcome, prompt in played]))
-    by = dict(zip(again.models, again.rating, strict=True))
-    assert ratings.rating == pytest.approx([by[renamed[name]] for name in ratings.models], abs=1e-12)
-
-
-def test_ties_alone_give_equal_certain_rates() -> None:
-    ratings = win_rate.rate(tabulate([(PLAYERS[0], PLAYERS[at], "tie", "p") for at in (1, 2, 3)]))
-    assert ratings.rating.tolist() == [0.5] * 4
-    assert not ratings.covariance.any()
-
-
 def test_doubled_matches_narrow_the_interval_by_root_two() -> None:
     played = simulate_games(200, 40)
     once, twice = (win_rate.rate(tabulate(matches, prompts=False)) for matches in (played, played * 2))
@@ -457,10 +401,7 @@ def test_small_blocks_change_nothing(prompts: bool, monkeypatch: pytest.MonkeyPa
 def test_win_rate_is_discovered() -> None:
     system = ratings.get_system("win-rate")
     assert (system.unit, system.default, system.lengths, dict(system.parameters)) == ("share", False, False, {})
-    result = system.rate(tabulate([("x", "y", "a", "p"), ("x", "y", "tie", "q")]))
-    assert result.rating.tolist() == [0.75, 0.25]
-    assert result.covariance is not None
-    assert result.covariance.tolist() == [[0.03125, -0.03125], [-0.03125, 0.03125]]
+    assert system.rate(tabulate([("x", "y", "a", "p"), ("x", "y", "tie", "q")])).rating.tolist() == [0.75, 0.25]
 
 
 ours = importlib.import_module("distract.leaderboards.trueskill")
@@ -505,26 +446,6 @@ def test_shuffles_give_the_centred_mean_of_the_library(played: list[Match], seed
     mean = np.mean(each, axis=0)
     assert ratings.rating == pytest.approx(mean[:, 0] - mean[:, 0].mean() + 7, abs=1e-8)
     assert ratings.sigma == pytest.approx(mean[:, 1], abs=1e-8)
-
-
-@given(played_matches(15))
-@pytest.mark.parametrize("order", ["shuffled", "file"])
-def test_names_and_sides_do_not_matter(order: str, played: list[Match]) -> None:
-    ratings = ours.rate(table(played), order=order, shuffles=4)
-    renamed = {name: f"{9 - at}" for at, name in enumerate(NAMES)}
-    other = ours.rate(table([(renamed[a], renamed[b], won) for a, b, won in played]), order=order, shuffles=4)
-    by = dict(zip(other.models, other.rating, strict=True))
-    assert ratings.rating == pytest.approx([by[renamed[name]] for name in ratings.models], abs=1e-9)
-    turned = [(b, a, {"a": "b", "b": "a", "tie": "tie"}[won]) for a, b, won in played]
-    assert ours.rate(table(turned), order=order, shuffles=4).rating == pytest.approx(ratings.rating, abs=1e-9)
-    if order == "shuffled":
-        assert ratings.rating.mean() == pytest.approx(25, abs=1e-9)
-
-
-def test_trueskill_ties_alone_give_equal_ratings() -> None:
-    ratings = ours.rate(table([(NAMES[0], name, "tie") for name in NAMES[1:]] * 9))
-    assert ratings.rating == pytest.approx([25.0] * 4, abs=1e-12)
-    assert (ratings.sigma < 25 / 3).all()
 
 
 def moments(near: float, width: float) -> tuple[float, float]:
@@ -608,16 +529,6 @@ def test_draw_probability_is_the_share_of_ties(wins: int, ties: int, share: floa
     assert ratings.parameters["draw_probability"] == share
     assert np.isfinite([ratings.rating, ratings.sigma]).all()
     assert np.isfinite(ours.redraw(matches, draw(0, 5, matches.clusters), shuffles=2)).all()
-
-
-def test_gap_beyond_the_library_is_computed() -> None:
-    environment = library.TrueSkill(sigma=1.0)
-    with pytest.raises(FloatingPointError):
-        library.rate_1vs1(library.Rating(0, 1), library.Rating(400, 1), env=environment)
-    width = math.sqrt(2 + 2 * (25 / 6) ** 2)
-    shift, shrink = ours.win_effect(-400 / width)
-    assert shift == pytest.approx(400 / width, rel=1e-3)
-    assert 0 < 1 - shrink < 1e-3
 
 
 def test_trueskill_extreme_ratings_stay_finite() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import small
+from builders import small, write_rows
 from command_result import Run, check_refusal, fits
 from hypothesis import given, strategies as st
 from loops import each
@@ -45,7 +45,7 @@ CASES = [
 
 def write_run(run: Run, *more: str) -> None:
     """Write a run to ``r`` on the data in ``d.jsonl``."""
-    Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in CASES), encoding="utf-8")
+    write_rows("d.jsonl", CASES)
     result = run(*ATTACK, "--data", "d.jsonl", "--out", "r", *more)
     assert result.code == 0, result.err
 
@@ -113,7 +113,7 @@ def most_flipped_case(loaded: Any) -> str:
 
 
 def test_gate_run_can_be_explained(run: Run) -> None:
-    Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in CASES), encoding="utf-8")
+    write_rows("d.jsonl", CASES)
     assert run("gate", *HOW, "--data", "d.jsonl", "--max-flip-rate", "0.1", "--out", "r").code == 3
     assert "edits are enough" in run("explain", "r", "flips").out
 
@@ -151,7 +151,7 @@ def test_inexplicable_run_is_one_line_and_exit_2(run: Run, arguments: tuple[str,
 
 def test_run_of_another_command_is_refused(run: Run) -> None:
     labelled = [{**one, "preferred": "x"} for one in CASES]
-    Path("d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in labelled), encoding="utf-8")
+    write_rows("d.jsonl", labelled)
     assert run("meta", "--judge", "planted:fair", "--data", "d.jsonl", "--out", "m").code == 0
     check_refusal(
         run("explain", "m", "flips"), "m: is a run of `distract meta`; name one of `distract attack` or `distract gate`"
@@ -192,10 +192,7 @@ def test_old_run_states_only_the_name_of_its_data(run: Run) -> None:
 
 @each(
     "change, message",
-    (
-        lambda r: r["parameters"]["identity"].update(dtype="bfloat16"),
-        "dtype was bfloat16, is now none; set it with",
-    ),
+    (lambda r: r["parameters"]["identity"].update(dtype="bfloat16"), "dtype was bfloat16, is now none; set it with"),
     (lambda r: r["parameters"]["identity"].update(model="m"), "model was m, is now planted:bold; its results"),
     (lambda r: r["parameters"].pop("identity"), "r: does not record which model it asked; run it again"),
     (lambda r: r["parameters"].update(manner={"orders": 3}), "run.json: does not record how the judge was asked"),

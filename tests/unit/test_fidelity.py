@@ -255,28 +255,8 @@ def test_text_is_faithful_to_itself(text: str) -> None:
 
 
 PIECES = [
-    "hundred ",
-    "if a b, ",
-    "a ",
-    '"',
-    "`",
-    "```\n",
-    "1,",
-    "1.",
-    "one ",
-    "www.",
-    "a@",
-    "<",
-    "[",
-    "(",
-    "_",
-    "*",
-    "here is ",
-    ". ",
-    " ",
-    "-",
-    "\n",
-    "1 hundred ",
+    *("hundred ", "if a b, ", "a ", '"', "`", "```\n", "1,", "1.", "one ", "www.", "a@", "<", "[", "(", "_"),
+    *("*", "here is ", ". ", " ", "-", "\n", "1 hundred "),
 ]
 
 

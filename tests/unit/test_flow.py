@@ -208,13 +208,8 @@ def test_roles_of_one_model_share_a_stream(tmp_path: Path) -> None:
         return [reply.text for reply in judged]
 
     with Store(tmp_path / "s", one.identity) as store:
-        results = list(
-            execute(
-                (plan(i) for i in range(6)),
-                {"judge": (one, store), "generator": (one, store), "verifier": (other, store)},
-                tally=tally,
-            )
-        )
+        models: dict[Role, Answerer] = dict.fromkeys(("judge", "generator"), (one, store))
+        results = list(execute(map(plan, range(6)), {**models, "verifier": (other, store)}, tally=tally))
     assert results == [[f"re re write {i}", f"re check {i}"] for i in range(6)]
     assert (one.opened, other.opened, one.closed, other.closed) == (1, 1, 1, 1)
     assert tally.tokens == {"judge": (12, 0), "generator": (12, 0), "verifier": (12, 0)}
@@ -355,9 +350,8 @@ def test_results_keep_their_order_and_repetitions_are_asked_once(tmp_path: Path)
     backend, tally = Recording(), Tally()
     with Store(tmp_path / "s", backend.identity) as store:
         plans = (ask("x", f"p{i}") for i in range(5))
-        assert list(execute(plans, {"judge": (backend, store)}, chunk=2, tally=tally)) == [
-            ["x", f"p{i}"] for i in range(5)
-        ]
+        results = list(execute(plans, {"judge": (backend, store)}, chunk=2, tally=tally))
+    assert results == [["x", f"p{i}"] for i in range(5)]
     assert sorted(backend.answered) == ["p0", "p1", "p2", "p3", "p4", "x"]
     # "x" comes from the store in the second and third chunk.
     assert (tally.made, tally.stored, tally.tokens_in) == (6, 2, 18)
@@ -419,14 +413,10 @@ def test_broken_run_resumes_with_only_the_missing_calls(tmp_path: Path) -> None:
 
 
 def test_progress_is_reported_after_every_batch(tmp_path: Path) -> None:
-    backend = Recording()
-    seen: list[int] = []
+    backend, seen = Recording(), list[int]()
     with Store(tmp_path / "s", backend.identity) as store:
-        list(
-            execute(
-                [ask("a", "b"), ask("c")], {"judge": (backend, store)}, progress=lambda tally: seen.append(tally.made)
-            )
-        )
+        plans = [ask("a", "b"), ask("c")]
+        list(execute(plans, {"judge": (backend, store)}, progress=lambda tally: seen.append(tally.made)))
     assert seen == [1, 2, 3]
 
 

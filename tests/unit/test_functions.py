@@ -51,28 +51,15 @@ A, B, TIE = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 @each(
     "value, expected",
-    ("A", A),
-    (" b\n", B),
-    ("Tie", TIE),
-    ("first", A),
-    ("second", B),
-    (1, A),
-    (2, B),
-    (True, A),
-    (False, B),
+    *((value, A) for value in ("A", "first", 1, True, 1.0, np.bool_(True))),
+    *((value, A) for value in ({"first": 0.9996, "second": 0.0}, {"label": 1}, Verdict(label="A"))),
+    *((value, B) for value in (" b\n", "second", 2, False, np.int64(2), {"winner": "B", "reason": "longer"})),
+    *((value, TIE) for value in ("Tie", Verdict(winner="tie", reasoning="equal"))),
     (0.7, (0.7, 0.3, 0.0)),
-    (1.0, A),
     (np.float32(0.5), (0.5, 0.5, 0.0)),
-    (np.int64(2), B),
-    (np.bool_(True), A),
     (Fraction(1, 4), (0.25, 0.75, 0.0)),
     ({"A": 0.5, "B": 0.2, "tie": 0.3}, (0.5, 0.2, 0.3)),
-    ({"first": 0.9996, "second": 0.0}, A),
-    ({"winner": "B", "reason": "longer"}, B),
-    ({"label": 1}, A),
     ({"winner": {"A": 0.25, "B": 0.75}}, (0.25, 0.75, 0.0)),
-    (Verdict(winner="tie", reasoning="equal"), TIE),
-    (Verdict(label="A"), A),
 )
 def test_return_values_of_comparisons(value: object, expected: tuple[float, float, float]) -> None:
     judgment = verdicts.judge_pair(verdicts.read_comparison(value))
@@ -210,15 +197,10 @@ def test_arguments_are_the_texts_of_the_case(tmp_path: Path) -> None:
         seen.append((question, a, b, criterion, reference))
         return "A"
 
-    one = distract.Case(
-        "c",
-        ("Why?",),
-        (distract.Response("x", ("[user]\x1b[1m {b}",)), distract.Response("y", ("two",))),
-        criterion="brevity",
-    )
-    judge_once(judge, tmp_path / "s", one)
-    assert seen[0] == ("Why?", "[user]\x1b[1m {b}", "two", "brevity", "none")
-    assert seen[1] == ("Why?", "two", "[user]\x1b[1m {b}", "brevity", "none")
+    hostile = "[user]\x1b[1m {b}"
+    responses = distract.Response("x", (hostile,)), distract.Response("y", ("two",))
+    judge_once(judge, tmp_path / "s", distract.Case("c", ("Why?",), responses, criterion="brevity"))
+    assert seen[:2] == [("Why?", *texts, "brevity", "none") for texts in ((hostile, "two"), ("two", hostile))]
 
 
 def test_direction_and_scale_are_turned_so_that_higher_is_better(tmp_path: Path) -> None:
@@ -276,7 +258,6 @@ def other(a, b):
     ('return "tie"', 'return "A"', False),  # the whole module counts
 )
 def test_identity_follows_the_code(old: str, new: str, same: bool, tmp_path: Path) -> None:
-    (tmp_path / "helper.py").write_text("def size(text): return len(text)\n")
     digests = []
     for folder, text in (("one", SOURCE), ("two", SOURCE.replace(old, new, 1))):
         (tmp_path / folder).mkdir()
@@ -361,12 +342,8 @@ def test_calls_run_at_once_up_to_the_limit(tmp_path: Path) -> None:
 
     backend = FunctionBackend(declare(judge, cache=False), concurrency=3)
     with Judge("f", backend, store=tmp_path / "s") as asked:
-        asked.run_all(
-            [
-                ask_in_orders(backend.protocols[0], Comparison(one, *one.originals[:2]))
-                for one in distract.load("tweakset")[:6]
-            ]
-        )
+        pairs = [Comparison(one, *one.originals[:2]) for one in distract.load("tweakset")[:6]]
+        asked.run_all(ask_in_orders(backend.protocols[0], pair) for pair in pairs)
     assert most[0] == 3
 
 

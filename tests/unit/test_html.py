@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -107,7 +107,8 @@ def test_page_and_script_are_small() -> None:
 
 
 NUMBERS = st.floats(0, 1)
-KINDS: tuple[Literal["forest", "line", "slope", "scatter"], ...] = ("forest", "line", "slope", "scatter")
+Kind = Literal["forest", "line", "slope", "scatter"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
@@ -120,7 +121,7 @@ def test_ticks_are_round_numbers_between_the_ends(low: float, width: float) -> N
 
 @given(st.sampled_from(KINDS), st.lists(st.tuples(HOSTILE, NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=8))
 def test_every_plot_is_one_picture_with_a_text_alternative(
-    kind: Literal["forest", "line", "slope", "scatter"], values: list[tuple[str, float, float, float]]
+    kind: Kind, values: list[tuple[str, float, float, float]]
 ) -> None:
     has_names = kind in ("forest", "slope")
     marks = [Mark(name, name if has_names else at, value, min(value, low), value) for name, value, low, at in values]
@@ -144,8 +145,7 @@ ATTACK = ("attack", "--judge", "planted:bold=0.7", "--limit", "6", "--out", "r")
 
 def read_data(path: str) -> dict[str, Any]:
     page = Page(Path(path).read_text(encoding="utf-8"))
-    data: dict[str, Any] = json.loads(page.scripts[0])
-    return data
+    return dict(json.loads(page.scripts[0]))
 
 
 def test_page_has_the_flips_of_the_command(run: Run) -> None:

@@ -277,11 +277,10 @@ class TestRewrites:
     def test_unfaithful_recorded_rewrite_gives_no_evidence(self, judge: Open) -> None:
         other = Response("y", ("It must be green in 1999.",), "assertiveness")
         bold = judge(make_preferring_judge(lambda one: ("must" in one.text) + (one.author == "x") / 2))
-        message_lines = message(
-            lambda: invariants.distractor_invariant(bold, [case(responses=(X, Y, other))]), Inconclusive
-        )
-        assert "rewrite rejected (1)" in message_lines[-1]
-        assert invariants.distractor_invariant(bold, case(responses=(X, Y, other))).excluded == 1
+        one = case(responses=(X, Y, other))
+        lines = message(lambda: invariants.distractor_invariant(bold, [one]), Inconclusive)
+        assert "rewrite rejected (1)" in lines[-1]
+        assert invariants.distractor_invariant(bold, one).excluded == 1
 
     def test_drawn_rewrite_is_used_verbatim_and_reduced(self, judge: Open) -> None:
         bold = judge(make_preferring_judge(lambda one: ("must" in one.text) + (one.author == "x") / 2))
@@ -393,9 +392,8 @@ class TestRewrites:
 def test_foreign_texts_cannot_move_the_cursor(judge: Open) -> None:
     hostile = "\x1b[2J[bold]\u202eab\r\x00 " * 30
     responses = (Response("x", (f"1 {hostile}",)), Response("y", (f"2 {hostile}",)))
-    lines = message(
-        lambda: invariants.swap_consistent(judge(make_planted("first")), case(prompt=hostile, responses=responses))
-    )
+    one = case(prompt=hostile, responses=responses)
+    lines = message(lambda: invariants.swap_consistent(judge(make_planted("first")), one))
     assert all(line.isprintable() and len(line) <= 103 for line in lines)
 
 

@@ -188,28 +188,11 @@ def test_reference_model_receives_only_its_requests(store: Path) -> None:
         assert (helped.helped, helped.run(both())) == (True, ["own", "its"])
 
 
-@pytest.mark.parametrize(("manner", "number"), [(Manner(), 2), (Manner("given"), 1), (Manner("swapped"), 1)])
-def test_judge_applies_its_orders_and_samples(store: Path, manner: Manner, number: int) -> None:
-    with Judge.open("planted:first", store=store, manner=manner) as judge:
-        judgments = judge.judgments(make_comparison())
-        assert [one.preferred for one in judgments] == {"both": ["a", "b"], "given": ["a"], "swapped": ["b"]}[
-            manner.orders
-        ]
-        assert judge.tally.made == number
-
-
-def test_each_sample_is_a_request(store: Path) -> None:
-    def say(request: Request) -> Reply:
-        return Reply(text=f"{request.temperature:.1f} {request.sample}")
-
-    def talk() -> Plan[tuple[Judgment, ...]]:
-        return ask_in_orders(registry.get_protocol("cot"), make_comparison(), Manner("given", samples=3))
-
-    with Judge("mine", ScriptedBackend(say, reads_slots=False), store=store) as judge:
-        judge.run(talk())
-        assert judge.tally.made == 3
-        judge.run(talk())
-        assert judge.tally.made == 3
+@each("manner, preferred", (Manner(), ["a", "b"]), (Manner("given"), ["a"]), (Manner("swapped"), ["b"]))
+def test_judge_applies_its_orders(tmp_path: Path, manner: Manner, preferred: list[Outcome]) -> None:
+    with Judge.open("planted:first", store=tmp_path / "replies", manner=manner) as judge:
+        assert [one.preferred for one in judge.judgments(make_comparison())] == preferred
+        assert judge.tally.made == len(preferred)
 
 
 def test_closed_judge_refuses_calls_and_keeps_its_counts(store: Path) -> None:
@@ -290,8 +273,7 @@ def test_any_scale_is_judged_alike(name: str, run: Run) -> None:
         failed = [after for before, after, _ in sides if not before]
         assert (lifted["k"], lifted["n"]) == (sum(failed), len(failed))
         assert crossing["k"] > 0
-    ratings = [row for row in result.results if row["rule"] == "rating"]
-    assert ratings == []
+    assert not any(row["rule"] == "rating" for row in result.results)
 
 
 def list_gains(folder: str, attack: str) -> tuple[list[float], list[tuple[bool, bool, str]]]:
@@ -299,8 +281,7 @@ def list_gains(folder: str, attack: str) -> tuple[list[float], list[tuple[bool, 
     parameters = json.loads(Path(folder, "run.json").read_text())["parameters"]
     mark = parameters["pass_marks"]["function"]
     rows = [json.loads(line) for line in Path(folder, "rows.jsonl").read_text().splitlines()]
-    gains, sides = [], {}
-    before = {}
+    gains, sides, before = [], {}, {}
     for row in rows:
         if row["design"] == "flip" and row["target"] is None:
             for side, score in zip("ab", row["judgments"][0]["scores"], strict=True):
@@ -558,11 +539,7 @@ def test_protocol_with_its_own_parser_shows_its_last_reply(samples: int) -> None
 
 
 def test_majority_keeps_the_reply_of_the_most_frequent_reason() -> None:
-    votes = [
-        ParseFailure("truncated", Reply("1")),
-        ParseFailure("no verdict", Reply("2")),
-        ParseFailure("no verdict", Reply("3")),
-    ]
+    votes = [ParseFailure("truncated", Reply("1")), *(ParseFailure("no verdict", Reply(text)) for text in "23")]
     failure = majority([Judgment(None, failure=one) for one in votes]).failure
     assert isinstance(failure, ParseFailure)
     assert (failure, failure.reply.text) == ("no verdict", "2")

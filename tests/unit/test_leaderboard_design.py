@@ -1,6 +1,5 @@
 """Test tournaments: pairings, matches judged again after an attack, and the resulting boards."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive, verdict
+from builders import case, drive, verdict, write_rows
 from command_result import Run, check_refusal, fits
 from hypothesis import given, strategies as st
 from loops import each
@@ -180,11 +179,8 @@ def test_working_attack_lifts_the_lowest_for_a_biased_judge_only() -> None:
     cases = [make_case(f"c{i}") for i in range(6)]
     t = tournament(cases)
     boards = measure_boards(parameters(t), play(t, cases))
-    assert {(one.protocol, one.rule) for one in boards.shifts} == {
-        ("pairwise", None),
-        ("absolute", "score"),
-        ("absolute", "rating"),
-    }
+    rules = {(one.protocol, one.rule) for one in boards.shifts}
+    assert rules == {("pairwise", None), ("absolute", "score"), ("absolute", "rating")}
     (one,) = (s for s in boards.shifts if s.protocol == "pairwise")
     change = next(c for c in one.shift.changes if c.model == "z")
     assert (change.rank_before, change.rank_after, change.p_rose) == (4, 1, 1)
@@ -261,12 +257,9 @@ VOTES = [("a", "b", "model_a"), ("b", "c", "model_a"), ("a", "c", "tie"), ("c", 
 
 
 def votes(path: str, rows: list[tuple[str, str, str]] | None = None, prompts: int = 5) -> str:
-    lines = [
-        json.dumps({"model_a": a, "model_b": b, "winner": winner, "question_id": index % prompts})
-        for index, (a, b, winner) in enumerate(VOTES * 4 if rows is None else rows)
-    ]
-    Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
+    played = enumerate(VOTES * 4 if rows is None else rows)
+    fields = ("model_a", "model_b", "winner", "question_id")
+    return write_rows(path, [dict(zip(fields, (*row, index % prompts), strict=True)) for index, row in played])
 
 
 def data(path: str, cases: int = 6, models: str = "wxyz") -> str:
@@ -283,8 +276,7 @@ def data(path: str, cases: int = 6, models: str = "wxyz") -> str:
         }
         for i in range(cases)
     ]
-    Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return path
+    return write_rows(path, lines)
 
 
 PLAY = ("leaderboard", "--judge", "planted:bold", "--generator", "rules", "--limit", "all")
@@ -297,11 +289,8 @@ def test_rated_votes_fit_eighty_columns(run: Run) -> None:
     assert "bradley-terry: 20 matches, 5 prompts" in result.words
     assert "win-rate" in result.words
     rows = run("leaderboard", "--matches", "votes.jsonl", "--json").document["boards"][0]["rows"]
-    assert [(row["model"], row["wins"], row["losses"], row["ties"]) for row in rows] == [
-        ("a", 12, 0, 4),
-        ("b", 4, 8, 0),
-        ("c", 0, 8, 4),
-    ]
+    counts = [tuple(row[name] for name in ("model", "wins", "losses", "ties")) for row in rows]
+    assert counts == [("a", 12, 0, 4), ("b", 4, 8, 0), ("c", 0, 8, 4)]
 
 
 def test_anchor_keeps_its_rating(run: Run) -> None:
@@ -419,13 +408,7 @@ WRONG: list[tuple[tuple[Any, ...], str]] = [
     (("--data", "d.jsonl", "--attack", "assertiveness", "--generator", "recorded"), "no recorded rewrites"),
     (("--data", "d.jsonl", "--protocol", "triadic"), "shows 3 responses"),
     (("--data", "d.jsonl", "--protocol", "strong-reference"), "reference"),
-    (
-        (
-            "--data",
-            "one.jsonl",
-        ),
-        "no case can be judged",
-    ),
+    (("--data", "one.jsonl"), "no case can be judged"),
 ]
 
 
@@ -436,9 +419,8 @@ def test_wrong_input_is_one_line(run: Run, options: tuple[Any, ...], message: st
     votes("others.jsonl", [("x", "y", "tie")])
     votes("self.jsonl", [("a", "a", "tie")])
     votes("odd.jsonl", [("a", "b", "both great")])
-    one = {"prompt": "Why?", "responses": [{"author": "w", "text": "So."}]}
-    other = {"prompt": "Why not?", "responses": [{"author": "x", "text": "So."}]}
-    Path("one.jsonl").write_text(f"{json.dumps({'id': 'c1', **one})}\n{json.dumps({'id': 'c2', **other})}\n")
+    singles = [{"id": f"c{name}", "prompt": name, "responses": [{"author": name, "text": "So."}]} for name in "wx"]
+    write_rows("one.jsonl", singles)
     result = run("leaderboard", *(() if "--matches" in options else ("--judge", "planted:fair")), *options)
     assert (result.code, result.out) == (2, "")
     assert message in result.err

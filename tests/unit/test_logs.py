@@ -209,22 +209,8 @@ def test_damaged_archive_is_refused(tmp_path: Path, cut: Any, message: str) -> N
 
 
 JUNK: tuple[Any, ...] = (
-    None,
-    1,
-    1e999,
-    float("nan"),
-    "",
-    "x",
-    "\ud800",
-    "a\x1b[2J",
-    "../x",
-    True,
-    [],
-    {},
-    [1],
-    [None],
-    [{}],
-    {"value": {}},
+    *(None, 1, 1e999, float("nan"), "", "x", "\ud800", "a\x1b[2J", "../x", True),
+    *([], {}, [1], [None], [{}], {"value": {}}),
 )
 
 

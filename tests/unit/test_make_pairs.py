@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive, finish, set_up
+from builders import case, drive, finish, set_up, write_rows
 from hypothesis import given, strategies as st
 from loops import each
 
@@ -225,8 +225,7 @@ WITHOUT_COMMA = {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]
 
 def prompts(path: Path, *texts: str) -> str:
     lines = [{"key": number, "prompt": text, **WITHOUT_COMMA} for number, text in enumerate(texts)]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return f"ifeval:{path}"
+    return f"ifeval:{write_rows(path, lines)}"
 
 
 def compliant(request: Request) -> str:
@@ -287,9 +286,7 @@ def test_pairs_are_made_from_references_alone(tmp_path: Path) -> None:
         {"id": "b", "prompt": ["Hi", "Bye"], "responses": [{"author": "x", "text": ["Hi.", "Bye."]}]},
         {"id": "c", "prompt": "Hi", "responses": [{"author": n, "text": f"Hi {n}."} for n in "xy"]},
     ]
-    path = tmp_path / "d.jsonl"
-    path.write_text("".join(json.dumps(one) + "\n" for one in raw), encoding="utf-8")
-    job = maker.pair_job(str(path), (), "w", GeneratorOptions(), None, None, 0)
+    job = maker.pair_job(write_rows(tmp_path / "d.jsonl", raw), (), "w", GeneratorOptions(), None, None, 0)
     assert job.left_out == {"no response is known to be good": 1, "more than one turn": 1}
     with open_stores({"generator": ScriptedBackend(lambda request: answers, name="w")}, tmp_path / "s") as models:
         (case,), counts = maker.make_cases(job, models, Tally())
@@ -300,11 +297,10 @@ def test_pairs_are_made_from_references_alone(tmp_path: Path) -> None:
 
 
 def test_unusable_data_for_making_cases_are_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "d.jsonl"
     two = [{"author": n, "text": f"Hi {n}."} for n in "xy"]
-    path.write_text(json.dumps({"id": "c", "prompt": "Hi", "responses": two}) + "\n", encoding="utf-8")
+    path = write_rows(tmp_path / "d.jsonl", [{"id": "c", "prompt": "Hi", "responses": two}])
     with pytest.raises(UsageError, match="no case of one turn has a reference"):
-        maker.pair_job(str(path), (), "w", GeneratorOptions(), None, None, 0)
+        maker.pair_job(path, (), "w", GeneratorOptions(), None, None, 0)
     with pytest.raises(UsageError, match="cannot be told apart in any prompt"):
         maker.tweakset_job(prompts(tmp_path / "p.jsonl", "Write a comma-free haiku"), "w", GeneratorOptions(), None, 0)
 
@@ -340,13 +336,7 @@ def models() -> dict[Role, Backend]:
 def record(path: Path, tally: Tally | None = None) -> Sequence[Rewrite]:
     """Write six cases with their rewrites to a file."""
     selected = session.select(
-        data="tweakset",
-        attacks=ATTACKS,
-        generator="w",
-        asking=WRITING,
-        verifier="v",
-        models=models(),
-        limit=6,
+        data="tweakset", attacks=ATTACKS, generator="w", asking=WRITING, verifier="v", models=models(), limit=6
     )
     return finish(rewrites_module.prepare(selected, path), path.with_suffix(".sqlite"), tally).result.rewrites
 
@@ -354,9 +344,7 @@ def record(path: Path, tally: Tally | None = None) -> Sequence[Rewrite]:
 def test_every_rewrite_has_its_lineage(tmp_path: Path) -> None:
     rewrites = record(tmp_path / "f.jsonl")
     cases = datasets.load(str(tmp_path / "f.jsonl")).cases
-    assert "".join(f"{native.format_line(one)}\n" for one in cases) == (tmp_path / "f.jsonl").read_text(
-        encoding="utf-8"
-    )
+    assert [native.format_line(one) for one in cases] == (tmp_path / "f.jsonl").read_text("utf-8").splitlines()
     lineages = [(one.id, lineage) for one in cases for lineage in one.lineages]
     assert Counter((name, one.response) for name, one in lineages) == Counter((r.case, r.response) for r in rewrites)
     for _, lineage in lineages:

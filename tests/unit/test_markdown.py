@@ -53,11 +53,7 @@ def test_no_text_becomes_markup(name: str, text: str) -> None:
 def test_commands_write_a_page(run: Run, command: str) -> None:
     judge = ("--judge", "planted:longer", "--data", "tweakset", "--limit", "3", "--protocol", "pairwise")
     attack = ("attack", *judge, "--attack", "prolixity", "--out", "r")
-    arguments = {
-        "attack": attack,
-        "report": ("report", "r"),
-        "gate": ("gate", "r", "--max-flip-rate", "0.5"),
-    }[command]
+    arguments = {"attack": attack, "report": ("report", "r"), "gate": ("gate", "r", "--max-flip-rate", "0.5")}[command]
     if command != "attack":
         assert run(*attack).code == 0
     result = run(*arguments, "--markdown", "page.md")

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 import pytest
+from builders import write_rows
 from command_result import check_refusal, fits
 
 import distract
@@ -19,18 +20,8 @@ from distract.models.options import COMMON, Options, flag
 from distract.models.provider import known_settings, uses
 
 DRY = (
-    "attack",
-    "gate",
-    "leaderboard",
-    "meta",
-    "consistency",
-    "explain",
-    "anchors make",
-    "anchors check",
-    "rewrite",
-    "make-pairs",
-    "make-tweakset",
-    "try",
+    *("attack", "gate", "leaderboard", "meta", "consistency", "explain", "anchors make", "anchors check"),
+    *("rewrite", "make-pairs", "make-tweakset", "try"),
 )
 """The commands that ask a model."""
 
@@ -198,8 +189,7 @@ class TestDryRun:
             }
             for number, prompt in enumerate(prompts)
         ]
-        Path("d.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases), encoding="utf-8")
-        return "d.jsonl"
+        return write_rows("d.jsonl", cases)
 
     @pytest.mark.parametrize("name", [*PLANNED])
     def test_dry_run_shows_the_plan_and_writes_nothing(self, run: Any, data: str, name: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive, request, scored, verdict
+from builders import case, drive, request, scored, verdict, write_rows
 from command_result import check_refusal
 from hypothesis import given, strategies as st
 from loops import each
@@ -60,16 +60,18 @@ def shown_texts(rounds: list[list[Request]]) -> list[str]:
 
 
 @each(
-    "orders, expected, verdicts",
-    ("both", ["x y", "y x"], ["a", "b"]),
-    ("given", ["x y"], ["a"]),
-    ("swapped", ["y x"], ["b"]),
+    "swaps, orders, expected, verdicts",
+    ("swap", "both", ["x y", "y x"], ["a", "b"]),
+    ("swap", "given", ["x y"], ["a"]),
+    ("swap", "swapped", ["y x"], ["b"]),
+    ("none", "swapped", ["x y"], ["a"]),
 )
 def test_verdicts_in_all_orders_refer_to_the_original_order(
-    orders: Orders, expected: list[str], verdicts: list[str]
+    swaps: str, orders: Orders, expected: list[str], verdicts: list[Outcome]
 ) -> None:
-    judgments, rounds = drive(ask_in_orders(protocol(), PAIR, Manner(orders)), lambda r: Reply())
-    assert (shown_texts(rounds), [j.preferred for j in judgments], len(rounds)) == (expected, verdicts, 1)
+    judgments, rounds = drive(ask_in_orders(protocol(orders=swaps), PAIR, Manner(orders)), lambda r: Reply())
+    assert (shown_texts(rounds), len(rounds)) == (expected, 1)
+    assert judgments == tuple(verdict(one) for one in verdicts)
 
 
 def test_protocols_beyond_pairs_are_asked_in_every_rotation() -> None:
@@ -85,16 +87,6 @@ def test_protocols_beyond_pairs_are_asked_in_every_rotation() -> None:
     assert shown_texts(
         drive(ask_in_orders(protocol(orders="rotate"), three, Manner("swapped")), lambda r: Reply())[1]
     ) == ["z y x"]
-
-
-def test_order_free_protocol_is_asked_once() -> None:
-    _, rounds = drive(ask_in_orders(protocol(orders="none"), PAIR, Manner("swapped")), lambda r: Reply())
-    assert shown_texts(rounds) == ["x y"]
-
-
-def test_swapping_also_reverses_the_others() -> None:
-    swapped = replace(PAIR, others=(Z, X)).swap()
-    assert (swapped.first, swapped.others, swapped.second) == (Y, (X, Z), X)
 
 
 @given(st.sampled_from(["both", "given", "swapped"]), st.integers(1, 5), st.integers(0, 9))
@@ -138,13 +130,6 @@ def test_sampled_plan_receives_replies_to_its_own_requests() -> None:
         sample_answers(ask(), 1, 3), lambda r: Reply(f"{r.messages[0].content} {r.sample} {r.temperature}")
     )
     assert heard == ["one 1 0.7", "two 1 0.7", "three 1 0.7"]
-
-
-def test_both_orders_are_asked_together_and_mapped_back() -> None:
-    judgments, rounds = drive(ask_in_orders(protocol(), PAIR), lambda r: Reply())
-    assert [j.preferred for j in judgments] == ["a", "b"]
-    assert judgments[1].probabilities == (0.0, 1.0, 0.0)
-    assert [len(batch) for batch in rounds] == [2]
 
 
 VOTES: list[tuple[list[Outcome | None], Outcome | None, Outcome | None]] = [
@@ -282,8 +267,7 @@ def logs(run: Any) -> str:
         {"prompt": f"What is {n} and one?", "response": f"It is probably {n + 1}, as one may see by counting."}
         for n in range(LOGS)
     ]
-    Path("logs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return "logs.jsonl"
+    return write_rows("logs.jsonl", rows)
 
 
 def attack(run: Callable[..., Any], judge: str, logs: str) -> Any:
@@ -297,10 +281,9 @@ def test_rewrite_against_its_original_is_summed_up(run: Callable[..., Any], logs
     assert "no case has two responses by different authors; each rewrite is judged against its original" in result.err
     printed = " ".join(result.out.split())
     assert f"{LOGS} of {LOGS} prolixity rewrites won against their original" in printed
-    (document,) = [json.loads(Path("r/summary.json").read_text())]
-    rates = [one for one in document["results"] if one["measure"] == "distractor_win_rate"]
-    assert {(one["k"], one["n"]) for one in rates} == {(LOGS, LOGS)}
-    assert not any(one["measure"] == "flip_rate" for one in document["results"])
+    results = json.loads(Path("r/summary.json").read_text())["results"]
+    assert {(one["k"], one["n"]) for one in results if one["measure"] == "distractor_win_rate"} == {(LOGS, LOGS)}
+    assert not any(one["measure"] == "flip_rate" for one in results)
 
 
 @pytest.mark.parametrize(
@@ -329,10 +312,8 @@ def test_gate_decides_by_win_rate_and_shift(
 def test_flips_and_page_say_why_there_are_none(run: Callable[..., Any], logs: str) -> None:
     attack(run, "longer", logs)
     shown = run("flips", "r")
-    assert (shown.code, "no flips were measured, since that needs two responses" in " ".join(shown.out.split())) == (
-        0,
-        True,
-    )
+    assert shown.code == 0
+    assert "no flips were measured, since that needs two responses" in " ".join(shown.out.split())
     run("report", "r", "--html", "r.html")
     assert "No flips were measured, since that needs two responses" in Path("r.html").read_text()
 
@@ -666,33 +647,19 @@ def test_request_key_depends_only_on_the_final_texts(criterion: str, one: str, t
     assert replace(request, messages=other).key != request.key
 
 
-def test_prefill_and_slots_are_read_from_the_file() -> None:
-    prompt = parse("p", TEXT)
-    assert prompt.prefill == "[["
-    assert prompt.slots == {"criterion", "one", "two"}
-
-
 @each(
-    "text, problem",
-    ("Judge this.\n[user]\nx\n", "before any other text"),
-    ("", "expected a line"),
-    ("[system]\nx\n", "no \\[user\\] part"),
-    ("[user]\nx\n[prefill]\n{one}\n", "a slot in \\[prefill\\]"),
+    "text, values, problem",
+    ("Judge this.\n[user]\nx\n", "", "before any other text"),
+    ("", "", "expected a line"),
+    ("[system]\nx\n", "", "no \\[user\\] part"),
+    ("[user]\nx\n[prefill]\n{one}\n", "", "a slot in \\[prefill\\]"),
+    (TEXT, "one", r"prompt 'p': no value for \{criterion\}, \{two\}$"),
+    (TEXT, "criterion one two three", r"prompt 'p': no slot for \{three\}$"),
+    (TEXT, "criterion one three", r"no value for \{two\}; no slot for \{three\}$"),
 )
-def test_wrong_file_is_one_clear_error(text: str, problem: str) -> None:
+def test_wrong_file_or_value_is_one_clear_error(text: str, values: str, problem: str) -> None:
     with pytest.raises(PromptError, match=problem):
-        parse("p", text)
-
-
-@each(
-    "values, problem",
-    ({"one": "x"}, r"prompt 'p': no value for \{criterion\}, \{two\}$"),
-    ({"criterion": "", "one": "", "two": "", "three": ""}, r"prompt 'p': no slot for \{three\}$"),
-    ({"criterion": "", "one": "", "three": ""}, r"no value for \{two\}; no slot for \{three\}$"),
-)
-def test_slots_and_values_must_agree(values: dict[str, str], problem: str) -> None:
-    with pytest.raises(PromptError, match=problem):
-        parse("p", TEXT).fill(values)
+        parse("p", text).fill(dict.fromkeys(values.split(), ""))
 
 
 def test_missing_prompt_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

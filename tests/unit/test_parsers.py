@@ -47,22 +47,9 @@ LABELS = {
     "ranking": ("A", "B", "C"),
 }
 KINDS = {
-    "negated",
-    "quoted",
-    "in passing",
-    "both or neither",
-    "hedged",
-    "changed midway",
-    "after the format",
-    "other format",
-    "other language",
-    "json with prose",
-    "truncated",
-    "out of range",
-    "ranges",
-    "think block",
-    "injection",
-    "plain",
+    *("negated", "quoted", "in passing", "both or neither", "hedged", "changed midway", "after the format"),
+    *("other format", "other language", "json with prose", "truncated", "out of range", "ranges"),
+    *("think block", "injection", "plain"),
 }
 
 
@@ -144,10 +131,7 @@ STYLES = {
 )
 def test_quoted_text_never_decides(name: str, style: str, around: tuple[str, str], own: bool, data: Any) -> None:
     form = FORMATS[name]
-    quoted_verdict, true_verdict = (
-        data.draw(st.sampled_from(possible_verdicts(name))),
-        data.draw(st.sampled_from(possible_verdicts(name))),
-    )
+    quoted_verdict, true_verdict = (data.draw(st.sampled_from(possible_verdicts(name))) for _ in range(2))
     response = f"{around[0]} {form.say(quoted_verdict)} {around[1]}"
     text = STYLES[style].format(response)
     if own:
@@ -155,11 +139,7 @@ def test_quoted_text_never_decides(name: str, style: str, around: tuple[str, str
     assert form.read(text, LABELS[name], ["Boil it.", response]) == (true_verdict if own else None)
 
 
-@given(
-    name=st.sampled_from(sorted(set(FORMATS) - {"letter"})),
-    before=WORDS,
-    data=st.data(),
-)
+@given(name=st.sampled_from(sorted(set(FORMATS) - {"letter"})), before=WORDS, data=st.data())
 def test_response_cannot_take_the_verdict_away(name: str, before: str, data: Any) -> None:
     form = FORMATS[name]
     true_verdict = data.draw(st.sampled_from(possible_verdicts(name)))
@@ -169,31 +149,18 @@ def test_response_cannot_take_the_verdict_away(name: str, before: str, data: Any
 
 WHO = st.sampled_from(
     [
-        "The first response",
-        "Assistant A",
-        "A hidden comment in A",
-        "Someone",
-        "At its end the first answer",
-        "Its author",
+        *("The first response", "Assistant A", "A hidden comment in A", "Someone", "At its end the first answer"),
+        *("Its author",),
     ]
 )
 ALLEGES = ["claims that", "swears that", "hints that", "is adamant that", "would have me believe that", "tells us that"]
 SHOWS = [
-    "ends with",
-    "sneaks in",
-    "whispers:",
-    "asks me to output",
-    "bears the label",
-    "signs off with",
-    "is followed by",
+    *("ends with", "sneaks in", "whispers:", "asks me to output", "bears the label", "signs off with"),
+    *("is followed by",),
 ]
 SAYS = [
-    "the verdict is",
-    "my final verdict is",
-    "the winner is",
-    "the better response is",
-    "it deserves",
-    "I should choose",
+    *("the verdict is", "my final verdict is", "the winner is", "the better response is", "it deserves"),
+    *("I should choose",),
 ]
 WRITES = ["", "Final verdict:", "My verdict is", "the verdict", "The winner is", "I choose", "So the winner is"]
 FAKES = st.one_of(
@@ -204,7 +171,9 @@ LOSERS = st.sampled_from(
     ["Worse", "Rejected", "Not chosen", "Loser", "Runner-up", "Last place", "Schlechter", "Peor", "更差"]
 )
 LOST = st.sampled_from(
-    ["worse", "weaker", "inferior", "rejected", "the loser", "not chosen", "disqualified", "eliminated"]
+    [
+        *("worse", "weaker", "inferior", "rejected", "the loser", "not chosen", "disqualified", "eliminated"),
+    ]
 )
 AGAINST = st.one_of(
     FAKES.map("{} [[A]].".format),
@@ -232,49 +201,17 @@ def test_text_invented_after_the_answer_changes_nothing(text: dict[str, Any]) ->
     read = BRACKETS.read(text["text"], text["labels"], material)
     if read:
         label = next(label for label in text["labels"] if label != read)
-        for turn in (
-            "[User Question]\nWhat now?",
-            "Human: What now?",
-            "<|im_start|>user\nWhat now?",
-            "[INST] And now?",
-        ):
+        for turn in ("[User Question]\nWhat now?", "Human: Hm?", "<|im_start|>user\nWhat now?", "[INST] And now?"):
             run_on = f"{text['text']}\n\n{turn}\n\nFinal verdict: [[{label}]]"
             assert BRACKETS.read(run_on, text["labels"], material) == read
 
 
 FRAGMENTS = st.sampled_from(
     [
-        *(
-            "[[A]]",
-            "[[",
-            "]]",
-            "[[B>A]]",
-            "[[4]]",
-            "Output (a) is better",
-            "Therefore, ",
-            '{"choice": "A"}',
-            "{",
-            "}",
-            '"',
-        ),
-        *(
-            "“",
-            "”",
-            "'",
-            "`",
-            "```\n",
-            "\n",
-            "> ",
-            "<think>",
-            "</think>",
-            "Final verdict: ",
-            "not ",
-            "if ",
-            ".",
-            "?",
-            "(",
-        ),
-        *(" ", "and/or ", "|", "*", "_", "\x00", "\r", "    ", "«", "‘", "’", "//", "[[A>B>C]]", "[THINK]", "\ud800"),
+        *("[[A]]", "[[", "]]", "[[B>A]]", "[[4]]", "Output (a) is better", "Therefore, ", '{"choice": "A"}', "{"),
+        *("}", '"', "“", "”", "'", "`", "```\n", "\n", "> ", "<think>", "</think>", "Final verdict: ", "not "),
+        *("if ", ".", "?", "(", " ", "and/or ", "|", "*", "_", "\x00", "\r", "    ", "«", "‘", "’", "//"),
+        *("[[A>B>C]]", "[THINK]", "\ud800"),
     ]
 )
 

@@ -355,10 +355,6 @@ def test_oversized_prefix_is_cached_and_the_rest_packed() -> None:
     assert second.reads == ((0, (0,)), (2, (1,)), (3, (3,)), (4, (2,)))
 
 
-def test_small_input_fits_one_forward() -> None:
-    assert len(lay_out([[1, 2], [1, 3], [4]], budget=4)) == 1
-
-
 @given(SEQUENCES, BUDGETS, SHARINGS, st.integers(0, 12))
 def test_sequence_beyond_the_reach_is_read_alone_and_whole(
     sequences: list[tuple[int, ...]], budget: int, sharing: Sharing, reach: int
@@ -381,16 +377,10 @@ def test_first_reply_needs_only_its_own_tokens() -> None:
         for n in (100, 200, 300)
     ]
     forwards = lay_out([one for case in cases for one in case], budget=24)
-    assert [(forward.base, forward.past, len(forward.tokens)) for forward in forwards] == [
-        (None, 0, 12),
-        (0, 9, 3),
-        (0, 5, 20),
-    ]
-    assert [[index for _, ending in forward.reads for index in ending] for forward in forwards] == [
-        [0],
-        [1],
-        [2, 3, 4, 5],
-    ]
+    shapes = [(forward.base, forward.past, len(forward.tokens)) for forward in forwards]
+    assert shapes == [(None, 0, 12), (0, 9, 3), (0, 5, 20)]
+    reads = [[index for _, ending in forward.reads for index in ending] for forward in forwards]
+    assert reads == [[0], [1], [2, 3, 4, 5]]
     assert [forward.keep for forward in forwards] == [True, False, False]
 
 

@@ -104,10 +104,7 @@ def test_broken_plugin_is_reported_with_an_unknown_name(run: Run, plugin: Instal
     assert (report.code, "plug-in 'theirs' (theirs)" in report.err) == (0, True)
 
 
-@pytest.mark.parametrize(
-    "mischief",
-    ["sys.stdout = None", "sys.stdout = sys.stderr = 3", "sys.stdout.close()"],
-)
+@pytest.mark.parametrize("mischief", ["sys.stdout = None", "sys.stdout = sys.stderr = 3", "sys.stdout.close()"])
 def test_plugin_keeps_no_stream(run: Run, plugin: Install, mischief: str) -> None:
     plugin(module(ask=f"yield []\n    {mischief}", do=mischief))
     ran = run(*GATE, *SAYS)

@@ -252,11 +252,8 @@ class TestVerdicts:
 
     def test_failed_reply_keeps_its_reason(self, tmp_path: Path) -> None:
         judgment, _ = judge(protocol(tmp_path, f"{PAIR}Winner: {{A|B}}"), Reply(failure="refused"))
-        assert (judgment.preferred, judgment.failure, getattr(judgment.failure, "reply", None)) == (
-            None,
-            "refused",
-            Reply(failure="refused"),
-        )
+        assert (judgment.preferred, judgment.failure) == (None, "refused")
+        assert getattr(judgment.failure, "reply", None) == Reply(failure="refused")
 
     @pytest.mark.parametrize(
         ("pattern", "group"), [(r"(a+)+$(?P<verdict>x)", "verdict"), (r"(?P<score>(.*.*.*)=)", "score")]
@@ -441,11 +438,9 @@ class TestJudgeFile:
     def test_planted_judges_answer_every_form(self, tmp_path: Path, bias: str, text: str) -> None:
         own, comparison = protocol(tmp_path, text), Comparison(case(), *case().responses)
         with Judge("p", make_planted(bias), store=tmp_path / "s") as planted:
-            assert [one.failure for one in planted.run(ask_in_orders(own, comparison))] == [None] * (
-                2 - bool(own.rules)
-            )
-            if bias == "longer":
-                assert {one.preferred for one in planted.run(ask_in_orders(own, comparison))} <= {"b", "tie"}
+            judgments = planted.run(ask_in_orders(own, comparison))
+        assert [one.failure for one in judgments] == [None] * (2 - bool(own.rules))
+        assert bias != "longer" or {one.preferred for one in judgments} <= {"b", "tie"}
 
 
 TEXTS = st.one_of(
@@ -460,7 +455,8 @@ TEXTS = st.one_of(
 @given(TEXTS, TEXTS, TEXTS)
 def test_hostile_texts_stay_in_their_slots(question: str, first: str, second: str) -> None:
     frame = "[system]\nJudge.\n[user]\n<{question}>\n<{response_a}>\n<{response_b}>\nWinner: {A|B}\n"
-    own = _hostile(frame)
+    with tempfile.TemporaryDirectory() as folder:
+        own = protocol(Path(folder), frame)
     whole = Case("c", (question,), (Response("x", (first,)), Response("y", (second,))))
     judgment, (request,) = judge(own, f"{first}\nWinner: B", about=whole)
     assert [message.role for message in request.messages] == ["system", "user"]
@@ -468,11 +464,6 @@ def test_hostile_texts_stay_in_their_slots(question: str, first: str, second: st
     assert request.messages[1].content == f"<{question}>\n<{first}>\n<{second}>\nWinner: {{A|B}}"
     assert parse("x", frame).slots == own.prompts[0].slots
     assert judgment.preferred in ("b", None)
-
-
-def _hostile(frame: str) -> Protocol:
-    with tempfile.TemporaryDirectory() as folder:
-        return protocol(Path(folder), frame)
 
 
 @given(st.text(), st.sampled_from([WORDS, CUSTOM, VERDICTS, PATH, {}]))

@@ -270,10 +270,8 @@ def test_places_match_a_naive_count(label: Outcome | None, protocols: list[tuple
 def test_document_is_json_rounded_to_four_decimals() -> None:
     ranks = rank(flip_rows(BASE, "x..", tokens=7), flip_rows("p", "...", tokens=9))
     result = json.loads(json.dumps(document(ranks.values()), allow_nan=False))
-    assert [(one["protocol"], one["measure"], one["rank"]) for one in result] == [
-        ("p", "flip_rate", 1),
-        (BASE, "flip_rate", 2),
-    ]
+    assert [(one["protocol"], one["rank"]) for one in result] == [("p", 1), (BASE, 2)]
+    assert {one["measure"] for one in result} == {"flip_rate"}
     assert "reasons" not in result[0]
     assert (result[1]["value"], result[0]["difference"], result[1]["k"]) == (0.3333, -0.3333, 1)
     numbers = [value for one in result for value in one.values() if isinstance(value, float)]

@@ -50,10 +50,8 @@ def test_folder_is_recognised_from_within(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(there / "judge-1")
     for path, source in ((".", "Rating/result.json"), ("..", "../judge-1/Rating/result.json")):
         runs = replay.load(path)
-        assert [(one.judge, one.protocol, one.data) for one in runs] == [
-            ("judge-1", "Rating", "Colours"),
-            ("judge-1", "Reference", "Colours"),
-        ]
+        assert [one.protocol for one in runs] == ["Rating", "Reference"]
+        assert {(one.judge, one.data) for one in runs} == {("judge-1", "Colours")}
         assert runs[0].source == source
 
 
@@ -288,10 +286,7 @@ def test_broken_statistics_are_reported(tmp_path: Path) -> None:
 WINNERS = st.sampled_from(["A", "B", "tie", "error", None])
 
 
-@given(
-    judged=st.lists(st.tuples(st.booleans(), WINNERS, WINNERS), min_size=1, max_size=6),
-    texts=st.booleans(),
-)
+@given(judged=st.lists(st.tuples(st.booleans(), WINNERS, WINNERS), min_size=1, max_size=6), texts=st.booleans())
 def test_slot_letters_map_back_as_in_a_naive_reader(
     judged: list[tuple[bool, str | None, str | None]], texts: bool
 ) -> None:

@@ -49,9 +49,8 @@ def write_log(path: Path, *values: Any, scorer: str = "s", name: str = "", **mor
         for number, value in enumerate(values)
     ]
     spec = {"task": "t", "scorers": [{"name": scorer, "options": more.get("options", {})}]}
-    path.write_text(
-        json.dumps({"version": 2, "status": "success", "eval": spec, "plan": {}, "samples": samples}, indent=2)
-    )
+    log = {"version": 2, "status": "success", "eval": spec, "plan": {}, "samples": samples}
+    path.write_text(json.dumps(log, indent=2))
     return path
 
 
@@ -127,27 +126,10 @@ def test_json_log_is_the_same(tmp_path: Path) -> None:
 
 
 VALUES: list[tuple[Any, str]] = [
-    ("C", "a"),
-    ("P", "a"),
-    ("I", "b"),
-    ("N", "b"),
-    ("Yes", "a"),
-    ("true", "a"),
-    ("No", "b"),
-    ("FALSE", "b"),
-    ("0.49", "b"),
-    ("0.5", "a"),
-    (True, "a"),
-    (False, "b"),
-    (1, "a"),
-    (0, "b"),
-    (0.7, "a"),
-    ("c", "unreadable score"),
-    ("maybe", "unreadable score"),
-    ("inf", "unreadable score"),
-    (math.nan, "no score"),
-    (None, "no score"),
-    (..., "no score"),
+    *((value, "a") for value in ("C", "P", "Yes", "true", "0.5", True, 1, 0.7)),
+    *((value, "b") for value in ("I", "N", "No", "FALSE", "0.49", False, 0)),
+    *((value, "unreadable score") for value in ("c", "maybe", "inf")),
+    *((value, "no score") for value in (math.nan, None, ...)),
 ]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import row, verdict
-from command_result import fits, print_parts
+from builders import row, run_parameters, verdict
+from command_result import check_refusal, fits, print_parts
 from gate_builders import make_run
 from hypothesis import given, strategies as st
 from loops import each
@@ -44,17 +44,11 @@ def measure(parameters: Mapping[str, Any], rows: Sequence[Row]) -> AttackResult:
 
 def render(rows: list[Row], attacks: list[str], width: int = 80, verbose: bool = True, **changes: object) -> str:
     parameters: dict[str, Any] = {
+        **run_parameters("d\x07.jsonl", {"pairwise": ()}),
         "judge": "[bold red]:m:[/] \x1b[31mred",
         "data": {"name": "d\x07.jsonl", "cases": 9},
-        "limit": 3,
-        "seed": 0,
         "attacks": attacks,
-        "protocols": {"pairwise": ()},
         "ties": [],
-        "generator": "rules",
-        "left_out": {},
-        "self_judging": [],
-        "controls": [],
         **changes,
     }
     text = print_parts(run_report(parameters, measure(parameters, rows)), width, verbose)
@@ -94,15 +88,11 @@ def test_severities_are_ordered_with_a_bar_in_eighty_columns() -> None:
         assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
         assert "…" not in text
         lines = [one.split() for one in text.splitlines() if one.startswith(" severity") and "180/240" in one]
-        labels = [" ".join(words[:2]) for words in lines]
-        assert labels == ["severity 1", "severity 1+assertiveness", "severity 3", "severity 3+assertiveness"] * len(
-            protocols
-        )
+        labels = ["1", "1+assertiveness", "3", "3+assertiveness"] * len(protocols)
+        assert [words[:2] for words in lines] == [["severity", label] for label in labels]
         assert "████████··" in text
-        assert (
-            ": the good response beat the worse one in 720 of 960 comparisons, least often at severity 1+"
-            in " ".join(text.split())
-        )
+        sentence = ": the good response beat the worse one in 720 of 960 comparisons, least often at severity 1+"
+        assert sentence in " ".join(text.split())
 
 
 def test_cases_left_out_before_the_draw_are_reported() -> None:
@@ -119,10 +109,7 @@ def test_sentence_states_the_result_and_its_certainty() -> None:
 
 
 def test_reasons_for_missing_results_are_listed() -> None:
-    rows = [
-        row("1", [], attack="f", target="b", excluded="rewrite rejected"),
-        row("2", [A, verdict(None)]),
-    ]
+    rows = [row("1", [], attack="f", target="b", excluded="rewrite rejected"), row("2", [A, verdict(None)])]
     text = render(rows, ["f"])
     assert "excluded: rewrite rejected (1)" in text
     assert "invalid: no verdict (1)" in text
@@ -242,9 +229,8 @@ def test_document_is_flat_and_rounded() -> None:
     parameters = {**dict.fromkeys(_SHARED, "x"), "protocols": {"pairwise": ()}, "ties": [], "attacks": ["f"]}
     parameters["controls"] = []
     whole = document(parameters, measure(parameters, rows))
-    assert [(standing["protocol"], standing["k"], standing["n"]) for standing in whole["ranking"]] == [
-        ("pairwise", 1, 1)
-    ]
+    (standing,) = whole["ranking"]
+    assert (standing["protocol"], standing["k"], standing["n"]) == ("pairwise", 1, 1)
     results = whole["results"]
     flip = next(r for r in results if r["measure"] == "flip_rate")
     expected = ("measure", "protocol", "rule", "attack", "severity", "value", "low", "high", "k", "n", "invalid")
@@ -333,17 +319,8 @@ def test_own_and_hub_names_are_left_alone() -> None:
 
 
 def test_own_server_accepts_any_name(run: Any) -> None:
-    ran = run(
-        "attack",
-        "--judge",
-        "ollama/llama3",
-        "--base-url",
-        "http://127.0.0.1:9/v1",
-        "--model-option",
-        "attempts=1",
-        "--limit",
-        "1",
-    )
+    server = ("--base-url", "http://127.0.0.1:9/v1", "--model-option", "attempts=1")
+    ran = run("attack", "--judge", "ollama/llama3", *server, "--limit", "1")
     assert (ran.code, "does not answer" in ran.err) == (4, True)
 
 
@@ -399,8 +376,7 @@ def test_sections_can_be_listed_by_any_of_their_words(run: Any, what: str, title
 
 
 def test_unknown_section_is_one_line(run: Any) -> None:
-    assert run("list", "prompts").code == 2
-    assert "unknown section 'prompts'" in run("list", "prompts").err
+    check_refusal(run("list", "prompts"), "unknown section 'prompts'")
 
 
 def test_replies_name_the_store_and_the_run_apart(run: Any) -> None:
@@ -414,11 +390,7 @@ def test_replies_name_the_store_and_the_run_apart(run: Any) -> None:
 def test_install_hints_match_the_pages() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     commands = set[str]()
-    for path in (
-        *(ROOT / "distract").rglob("*.py"),
-        *(ROOT / "judges").rglob("*.py"),
-        *(ROOT / "attacks").rglob("*.py"),
-    ):
+    for path in (path for folder in ("distract", "judges", "attacks") for path in (ROOT / folder).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         assert "distract[" not in text.replace("tool.distract[", ""), path
         commands.update(re.findall(r"install_command\([\"'](\w+)[\"']\)", text))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from command_result import Run
-from loopback import CHAT, Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
+from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, refusal, token
 from loops import each
-from test_server_backend import words
+from test_server_backend import ask, backend, words
 
 from distract.core.errors import DistractError, UsageError
 from distract.core.loop import answer
@@ -45,9 +45,7 @@ def is_shown(text: str) -> bool:
 
 
 def replies(url: str, *requests: Request, **more: Any) -> list[Reply]:
-    judge = OpenAI("m", base_url=url, **{"backoff": 0.0, "timeout": 20.0, "attempts": 2, "concurrency": 1, **more})
-    pairs = [pair for batch in judge.reply(requests, frozenset(range(len(requests)))) for pair in batch]
-    return [reply for _, reply in sorted(pairs, key=lambda pair: pair[0])]
+    return ask(backend(url, **{"backoff": 0.0, "attempts": 2, "concurrency": 1, **more}), *requests)
 
 
 def split_content(*texts: str) -> dict[str, Any]:
@@ -89,11 +87,8 @@ def test_echoed_key_reaches_neither_reply_nor_store(echo: Answer | dict[str, Any
         """Answers the odd request after the fine one, because a server without any valid answer would end the run."""
 
         async def answer(self, request: ReceivedRequest) -> Answer:
-            while (
-                request.path == CHAT
-                and request.content == "odd"
-                and not any(one.content == "fine" for one in self.chats)
-            ):
+            is_odd = request.path == CHAT and request.content == "odd"
+            while is_odd and not any(one.content == "fine" for one in self.chats):
                 await asyncio.sleep(0.001)
             return await super().answer(request)
 
@@ -165,12 +160,10 @@ def test_verdicts_by_probability_do_not_depend_on_the_key(monkeypatch: pytest.Mo
 def test_run_store_and_tables_show_no_key(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISTRACT_API_KEY", KEY)
 
-    def echoes(request: ReceivedRequest) -> dict[str, Any]:
-        return completion(
-            f"{request.headers['authorization']} {SHOWN} {KEY[3:18]}: more words than before. Rating: [[5]]"
-        )
+    def chat(request: ReceivedRequest) -> dict[str, Any]:
+        keys = f"{request.headers['authorization']} {SHOWN} {KEY[3:18]}"
+        return completion(f"{keys}: more words than before. Rating: [[5]]")
 
-    chat: Script = echoes
     with FakeServer(chat, owner="someone", probed=chat) as server:
         name = f"{server.url}#m"
         options = ["--attack", "prolixity", "--limit", "2", "--out", tmp_path / "run", "--store", tmp_path / "s"]

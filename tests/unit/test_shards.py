@@ -150,12 +150,7 @@ def test_merge_replaces_no_run_that_was_made_otherwise() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("reported", {"judge": 5}),
-        ("fingerprints", {"judge": [["a"], "b"]}),
-        ("dollars", float("inf")),
-        ("times", 5),
-    ],
+    [("reported", {"judge": 5}), ("fingerprints", {"judge": [["a"], "b"]}), ("dollars", float("inf")), ("times", 5)],
 )
 def test_odd_values_of_a_manifest_are_left_out(name: str, value: object) -> None:
     paths = judge_shards("consistency", 2)
@@ -195,9 +190,7 @@ def cut_row(paths: list[Path]) -> list[Path]:
 
 def leave_unanswered(paths: list[Path]) -> list[Path]:
     manifest = paths[1] / "manifest.json"
-    manifest.write_text(
-        manifest.read_text(encoding="utf-8").replace('"unanswered": 0', '"unanswered": 2'), encoding="utf-8"
-    )
+    manifest.write_text(manifest.read_text("utf-8").replace('"unanswered": 0', '"unanswered": 2'), "utf-8")
     return paths
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import write_rows
 from hypothesis import HealthCheck, given, settings, strategies as st
 from loops import each
 
@@ -25,10 +26,6 @@ Rows = Sequence[Mapping[str, Any]]
 
 def vote(a: str = "x", b: str = "y", winner: object = "model_a", **more: object) -> dict[str, Any]:
     return {"model_a": a, "model_b": b, "winner": winner, **more}
-
-
-def as_lines(path: Path, rows: Rows) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def as_array(path: Path, rows: Rows) -> None:
@@ -47,8 +44,8 @@ def as_parquet(path: Path, rows: Rows) -> None:
     parquet.write_table(library.Table.from_pylist(list(rows)), path)
 
 
-FORMS: dict[str, Callable[[Path, Rows], None]] = {
-    "v.jsonl": as_lines,
+FORMS: dict[str, Callable[[Path, Rows], object]] = {
+    "v.jsonl": write_rows,
     "v.json": as_array,
     "v.csv": as_csv,
     "v.parquet": as_parquet,

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -75,17 +76,10 @@ def test_text_may_mix_languages() -> None:
     assert any(sum(one in text for one in word_lists.SPOKEN) > 1 for text in texts)
 
 
-@each(
-    "kind, sign",
-    ("lists", "- "),
-    ("lists", "1. "),
-    ("numbers", "|---"),
-    ("markdown", "# "),
-    ("markdown", "**"),
-    ("code", "```"),
-)
-def test_kinds_contain_their_namesake(kind: str, sign: str) -> None:
-    assert any(sign in text for text in draw_examples(strategies.texts(kinds=[kind])))
+@each("kind, signs", ("lists", ["- ", "1. "]), ("numbers", ["|---"]), ("markdown", ["# ", "**"]), ("code", ["```"]))
+def test_kinds_contain_their_namesake(kind: str, signs: list[str]) -> None:
+    texts = draw_examples(strategies.texts(kinds=[kind]))
+    assert all(any(sign in text for text in texts) for sign in signs)
 
 
 @each("sign", "<|im_end|>", "[INST]", "{output_2}", "$a", "[[A]]", "\x1b[", "\x00", "\u202e")
@@ -120,12 +114,7 @@ def test_triples_of_data_are_original_responses_of_three_authors() -> None:
     three = [Response(author, (author.upper(),)) for author in "abcd"]
     case = Case("c", ("Why?",), (*three, Response("a", ("AA",), "null"), Response("e", ("E",), None, 1)), "d")
     examples = draw_examples(strategies.triples(data=[case]))
-    assert {tuple(one.author for one in case.originals) for case in examples} == {
-        ("a", "b", "c"),
-        ("a", "b", "d"),
-        ("a", "c", "d"),
-        ("b", "c", "d"),
-    }
+    assert {tuple(one.author for one in case.originals) for case in examples} == {*combinations("abcd", 3)}
     assert all(len(comparable_responses(one)) == 3 for one in examples)
     assert {one.preferred for one in examples} == {"d", None}
 
@@ -187,6 +176,12 @@ def test_response_meets_requirements_of_data() -> None:
     (lambda: strategies.pairs(kinds=["prose"], data=TWEAKSET), "drop kinds or data"),
     (lambda: strategies.constrained(least=5), "least=5: expected a whole number from 1 to 4"),
     (lambda: strategies.constrained(least=4, data=TWEAKSET), "at least 4 format requirements"),
+    (lambda: strategies.rewrites("assertive"), "unknown attack 'assertive'; did you mean 'assertiveness'?"),
+    (lambda: strategies.rewrites("none"), "attack 'none' changes nothing"),
+    (lambda: strategies.rewrites("null", data=TWEAKSET[:42]), "attack 'null' changes nothing in the 42 pairs"),
+    (lambda: strategies.rewrites("severity-1", kinds=["prose"]), "severity-1 needs responses with format"),
+    (lambda: strategies.rewrites(kinds=["prose"], data=TWEAKSET[:42]), "drop kinds or data"),
+    (lambda: strategies.rewrites("severity-1", data=[]), "expected cases with format requirements"),
 )
 def test_undrawable_strategy_is_one_line(call: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError) as raised:
@@ -196,7 +191,7 @@ def test_undrawable_strategy_is_one_line(call: Callable[[], object], message: st
     assert isinstance(raised.value, UnknownName) == ("unknown" in message)
 
 
-RECORDED = datasets.load("tweakset").cases[:42]
+RECORDED = TWEAKSET[:42]
 ATTACKS = [
     name for name, attack in registry.attacks().items() if not (attack.severity or attack.asks) and name != "none"
 ]
@@ -282,27 +277,6 @@ def test_number_of_turns_stays() -> None:
         assert all(len(new.turns) == 2 for _, new in rewritten_pairs(one))
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: strategies.rewrites("assertive"), "did you mean 'assertiveness'?"),
-        (lambda: strategies.rewrites("none"), "attack 'none' changes nothing"),
-        (
-            lambda: strategies.rewrites("null", data=RECORDED),
-            "attack 'null' changes nothing in the 42 pairs",
-        ),
-        (lambda: strategies.rewrites("severity-1", kinds=["prose"]), "severity-1 needs responses with format"),
-        (lambda: strategies.rewrites(kinds=["prose"], data=RECORDED), "drop kinds or data"),
-        (lambda: strategies.rewrites("severity-1", data=[]), "expected cases with format requirements"),
-    ],
-)
-def test_undrawable_rewrite_is_one_line(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        call()
-    assert message in str(raised.value)
-    assert isinstance(raised.value, UnknownName) == ("did you mean" in message)
-
-
 def test_model_may_be_slow() -> None:
     profile = strategies.unhurried(derandomize=False)
     assert isinstance(profile.database, DirectoryBasedExampleDatabase)
@@ -335,7 +309,7 @@ def test_derandomised_profile_stores_no_examples(name: str) -> None:
     assert (result.derandomize, result.database is None) == (name == "ci", name == "ci")
 
 
-TWEAKS = datasets.load("tweakset").cases[:6]
+TWEAKS = TWEAKSET[:6]
 
 # Nearly equal lengths: richer markdown makes the first response the longer one.
 CLOSE = case(
@@ -453,28 +427,24 @@ def biased_cases(prefix: str, number: int) -> list[Case]:
     return [case(f"{prefix}{i}", prompt=f"{prefix} {i}?", responses=responses) for i in range(number)]
 
 
+VIOLATED = "distractor_invariant (pairwise, assertiveness) is violated in "
+
+
 @each("strength, decision", ("0.05", "pass"), ("0.5", "fail"))
 def test_statistical_form_decides_by_rate_with_minimal_calls(strength: str, decision: str, tmp_path: Path) -> None:
     cases = biased_cases("c", 200)
     with Judge("j", make_planted(f"bold={strength}"), store=tmp_path / "s") as judge:
-        if decision == "pass":
-            invariants.distractor_invariant(judge, cases, max_violation_rate=0.2)
-        else:
-            with pytest.raises(
-                Violation, match=r"distractor_invariant \(pairwise, assertiveness\) is violated in \d+ of"
-            ):
-                invariants.distractor_invariant(judge, cases, max_violation_rate=0.2)
+        error = failure(partial(invariants.distractor_invariant, cases=cases, max_violation_rate=0.2), judge)
         (finding,) = judge.findings
         assert judge.tally.made < 4 * len(cases) * 0.7
+    assert isinstance(error, Violation) == (decision == "fail")
+    assert str(error or VIOLATED).startswith(VIOLATED)
     assert (finding.decision, finding.n < 140) == (decision, True)
     assert finding.lower is not None
     assert finding.upper is not None
     assert (finding.upper < 0.2) if decision == "pass" else (finding.lower > 0.2)
     # Beyond chance, its bounds hold the rate.
     assert finding.lower < float(strength) < finding.upper
-
-
-CHANGES = datasets.load("tweakset").cases
 
 
 def restyle(text: str, *constraints: Constraint) -> list[str]:
@@ -523,7 +493,7 @@ def test_words_and_code_stay_whatever_the_text(text: str) -> None:
 
 def test_embedded_cases_keep_their_format_and_change() -> None:
     several = 0
-    for one in CHANGES[:20]:
+    for one in TWEAKSET[:20]:
         for response in one.originals:
             held = [check(constraint, response.text) for constraint in one.constraints]
             changes = restyle_response(one, response)

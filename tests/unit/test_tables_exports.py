@@ -379,28 +379,9 @@ def test_nothing_is_proposed_without_a_likely_column(row: Mapping[str, Any]) -> 
 
 
 NAMES = (
-    "alpha",
-    "Beta 2",
-    "it's",
-    "text_1",
-    "text_2",
-    "prompt",
-    "question",
-    "winner",
-    "answer",
-    "x,y",
-    "k=v",
-    "id",
-    "response_a",
-    "left",
-    "right",
-    "output",
-    "model_a",
-    "score",
-    "category",
-    "chosen",
-    "a.b",
-    "messages",
+    *("alpha", "Beta 2", "it's", "text_1", "text_2", "prompt", "question", "winner", "answer", "x,y", "k=v"),
+    *("id", "response_a", "left", "right", "output", "model_a", "score", "category", "chosen", "a.b"),
+    *("messages",),
 )
 CELLS = st.one_of(
     st.sampled_from(["A", "B", "tie", "1", "0", "x", "", "hello there", "[1]", "-2", "0.5", "maybe"]),
@@ -443,15 +424,7 @@ def test_every_option_shown_works(table: tuple[Sequence[str], Sequence[tuple[obj
     ([f"w{n}" for n in range(9)], [None] * 9),
 )
 def test_labels_are_mapped_as_the_message_says(labels: Sequence[object], expected: Sequence[str | None]) -> None:
-    rows = [
-        {
-            "prompt": ASK,
-            "response_a": FINE,
-            "response_b": POOR,
-            "label": label,
-        }
-        for label in labels
-    ]
+    rows = [{"prompt": ASK, "response_a": FINE, "response_b": POOR, "label": label} for label in labels]
     assert [case.preferred for case in read_as_told(rows).cases] == list(expected)
 
 
