@@ -13,7 +13,7 @@ import trueskill as library
 from distract.leaderboards.shuffles import Orders, combine_orders, weights
 from hypothesis import example, given, settings, strategies as st
 from loops import each
-from rating_matches import Match, played_matches, simulate_matches, table
+from rating_matches import NAMES, Match, played_matches, simulate_matches, table
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
@@ -37,6 +37,16 @@ def rate_naively(
         rating[a] += change
         rating[b] -= change
     return [rating[name] for name in sorted(rating)]
+
+
+@each("system", "elo", "trueskill", "win-rate", "bradley-terry")
+@given(played_matches(15))
+def test_names_and_sides_do_not_matter(system: str, played: list[Match]) -> None:
+    renamed, turned = {name: f"{9 - at}" for at, name in enumerate(NAMES)}, {"a": "b", "b": "a", "tie": "tie"}
+    rate = ratings.get_system(system).rate
+    result, other = rate(table(played)), rate(table([(renamed[b], renamed[a], turned[won]) for a, b, won in played]))
+    by = dict(zip(other.models, other.rating, strict=True))
+    assert result.rating == pytest.approx([by[renamed[name]] for name in result.models], abs=1e-6)
 
 
 def replay_matches(played: list[Match], places: list[int], times: list[int]) -> list[Match]:
@@ -405,6 +415,15 @@ def test_win_rate_is_discovered() -> None:
 
 
 ours = importlib.import_module("distract.leaderboards.trueskill")
+
+
+def test_gap_beyond_the_library_is_computed() -> None:
+    environment = library.TrueSkill(sigma=1.0)
+    with pytest.raises(FloatingPointError):
+        library.rate_1vs1(library.Rating(0, 1), library.Rating(400, 1), env=environment)
+    width = math.sqrt(2 + 2 * (25 / 6) ** 2)
+    shift, shrink = ours.win_effect(-400 / width)
+    assert (shift, 0 < 1 - shrink < 1e-3) == (pytest.approx(400 / width, rel=1e-3), True)
 
 
 def density(x: float) -> float:
