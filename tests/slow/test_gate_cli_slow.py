@@ -336,6 +336,8 @@ def test_regression_fails_and_no_change_passes(run: Run, watch: Watch) -> None:
         assert table.code == 0
         assert {0: "PASS", 1: "FAIL"}[code] in table.out
         assert run("compare", before, now, *rise, "--json").document["checks"] == finished.document["checks"]
+        notes = [one.partition(":")[0] for one in finished.document["notes"] if ", then " in one]
+        assert notes == ([] if before == "again" else ["judge", "identity, model"])
         for report in (table, run("gate", now, "--baseline", before, *rise), run(*gate)):
             fits(report.out)
     # 200 cases can never show that a rise is below 1 point.

@@ -18,8 +18,6 @@ from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.data.constraints import parse
 from distract.data.good_responses import good_response, pairs
-from distract.judging.comparison import exclusion_reason
-from distract.judging.orders import Manner
 from distract.models.scripted import ScriptedBackend, make_planted
 from distract.rewriting.writers import Verifier, find_writer
 from distract.studies.attack.selection import AuditConfig
@@ -290,36 +288,6 @@ def test_failing_attack_is_named_with_the_case(attack: Attack, message: str) -> 
     with pytest.raises(PluginError, match=r"attack 'own' failed on case 'c1': ") as error:
         audit(case(responses=[X, Y], preferred="x"), attacks=(attack,))
     assert message in str(error.value)
-
-
-def test_case_with_too_few_responses_is_excluded_and_counted() -> None:
-    only: dict[str, Any] = {"designs": frozenset({"flip"})}
-    third, fourth = Response("z", ("Green.",)), Response("w", ("A white one.",))
-    for name, least in (("triadic", 3), ("quadruple", 4), ("rank", 2)):
-        for size in (2, 3, 4):
-            one = case(responses=[X, Y, third, fourth][:size])
-            rows = audit(one, "longer", protocols=(protocols()[name],), **only).rows
-            if size < least:
-                assert [(row.excluded, row.judgments) for row in rows[:1]] == [(f"fewer than {least} responses", ())]
-            else:
-                assert all(row.judgments for row in rows)
-                assert len(rows[0].judgments) == (least if name != "rank" else 2)
-
-
-def test_missing_reference_excludes_protocols_that_need_one() -> None:
-    parameters: dict[str, Any] = {"protocols": (protocols()["strong-reference"],), "designs": frozenset({"flip"})}
-    one = case(responses=[X, Y])
-    assert {row.excluded for row in audit(one, **parameters).rows} == {"no reference in the data"}
-    assert all(row.judgments for row in audit(replace(one, reference=("Red.",)), **parameters).rows)
-    assert not exclusion_reason(protocols()["strong-reference"], one, helped=True)
-    assert not exclusion_reason(protocols()["wild-bench"], one, helped=False)
-
-
-def test_manner_sets_orders_samples_and_room() -> None:
-    parameters: dict[str, Any] = {"designs": frozenset({"flip"}), "protocols": (protocols()["cot"],)}
-    for manner, orders, calls in ((Manner(), 2, 2), (Manner("given"), 1, 1), (Manner("both", 3), 2, 6)):
-        row = audit(case(responses=[X, Y]), manner=manner, **parameters).rows[0]
-        assert (len(row.judgments), len(row.keys)) == (orders, calls)
 
 
 def test_hollow_answers_replace_the_worse_response_and_ties_are_judged_again() -> None:

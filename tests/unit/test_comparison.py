@@ -318,6 +318,7 @@ def test_unjudgeable_pair_is_excluded_without_a_request() -> None:
 @each(
     "name, responses, only_pairs, reason",
     ("pairwise", (X, Y), True, None),
+    ("wild-bench", (X, Y), True, None),
     ("pairwise", (X,), True, "fewer than 2 responses"),
     ("pairwise", (X,), False, None),
     ("triadic", (X, Y), False, None),

@@ -327,14 +327,6 @@ def test_run_without_flips_says_how_many_could(run: Run) -> None:
     check_refusal(run("explain", "r", "--attack", "prolixity"), "no verdict of these protocols and attacks flipped")
 
 
-def test_damaged_texts_are_skipped(attacked: Run) -> None:
-    whole = attacked("flips", "r").out
-    entries = [{"key": ["x"], "text": "a"}, {"key": {}}, {"text": 1}, {"key": None, "text": None}]
-    Path("r/texts.jsonl").write_text("".join(json.dumps(one) + "\n" for one in entries), encoding="utf-8")
-    report = attacked("flips", "r")
-    assert (report.code, report.out) == (0, whole)
-
-
 def test_words_of_the_judge_are_shown_where_they_are_kept(run: Run) -> None:
     write_data({"one": ("It is perhaps so, I think.", "It is perhaps so, I think. Yes.")})
     judge = (*ATTACK, "--attack", "prolixity", "--generator", "rules", "--protocol", "cot")

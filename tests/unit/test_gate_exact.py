@@ -36,8 +36,7 @@ from distract.studies.gate.monitor import (
     log_mean,
     outcome_gains,
 )
-from distract.studies.gate.verdict import AT_ONCE, DiscernmentMonitor, Verdict, assess_run, conclude
-from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.gate.verdict import AT_ONCE, DiscernmentMonitor, Verdict
 
 
 def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", invalid: int = 0, **more: Any) -> list[Row]:
@@ -63,13 +62,6 @@ def gate(*parts: list[Row], threshold: float = 0.10, **more: Any) -> tuple[str, 
 )  # fmt: skip
 def test_single_check_decides(k: int, n: int, decision: str) -> None:
     assert gate(rate(k, n))[0] == decision
-
-
-def test_all_checks_must_pass() -> None:
-    good, open_, bad = rate(0, 100), rate(8, 100, attack="g"), rate(60, 100, attack="h")
-    assert gate(good, rate(0, 60, attack="g"))[0] == "pass"
-    assert gate(good, open_)[0] == "inconclusive"
-    assert gate(good, open_, bad)[0] == "fail"
 
 
 def test_failures_are_adjusted_for_their_number() -> None:
@@ -556,12 +548,6 @@ def test_labels_never_turn_anything_into_a_pass_or_hide_a_failure(signs: list[st
         assert after.usable == {"pairwise": "yes"}
 
 
-def test_run_without_pairs_never_passes_a_labelled_gate() -> None:
-    (one,) = assess_run(CompactRows((), {"pairwise": []}), {"pairwise": []})
-    assert one.usable is None
-    assert "no pair was judged before a rewrite" in (one.doubt or "")
-
-
 def monitor_of(outcomes: str) -> DiscernmentMonitor:
     """The monitor after one prompt each, labelled ``a``, without any rewrite."""
     monitor = DiscernmentMonitor("pairwise", None, labelled=True)
@@ -651,8 +637,3 @@ def test_checks_of_usable_protocols_still_pass() -> None:
     decisions = [(check.protocol, check.decision) for check in verdict.checks]
     assert decisions == [("absolute", "inconclusive"), ("pairwise", "pass")]
     assert verdict.decision == "inconclusive"
-
-
-def test_verdict_without_checks_needs_no_discernment() -> None:
-    verdict = conclude([], Limits.of(max_flip_rate=0.1), [monitor_of("").assess()], None)
-    assert (verdict.decision, verdict.usable, verdict.threshold) == ("inconclusive", {}, None)

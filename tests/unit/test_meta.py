@@ -15,7 +15,7 @@ from loops import each
 
 from distract.core.attack import Attack
 from distract.core.backend import Backend
-from distract.core.errors import BackendError, DataError, UsageError
+from distract.core.errors import BackendError, UsageError
 from distract.core.job import Job
 from distract.core.records import RESAMPLED, Case, Reply, Request, Response, Row, Side
 from distract.core.registry import attacks, protocols
@@ -202,40 +202,6 @@ def test_first_slot_judge_is_right_in_one_order_of_two(tmp_path: Path) -> None:
         kappas = {order: find(result, "kappa", name, order=order).value for order in ("given", "swapped", "both")}
         assert kappas == {"given": 0.0, "swapped": 0.0, "both": pytest.approx(0.0)}
         assert find(result, "self_agreement", name).value == pytest.approx(1 - 1 / (1 / 2 + 1 / 38))
-
-
-@each("orders, k", ("given", 7), ("swapped", 3))
-def test_one_order_first_slot_accuracy_follows_the_data(tmp_path: Path, orders: Any, k: int) -> None:
-    result = measure(run(ready(tmp_path, "first", PLANTED, ["base"], manner=Manner(orders))))
-    assert [(f.k, f.n) for f in (find(result, m, "base") for m in ("accuracy", "accuracy_both_orders"))] == [
-        (k, 10)
-    ] * 2
-    assert not [f for f in result if f.measure in ("equal_verdicts", "self_agreement", "order_inconsistency")]
-
-
-def test_missing_verdict_is_never_right_and_never_a_tie(tmp_path: Path) -> None:
-    result = measure(run(ready(tmp_path, "garbage", [*PLANTED[:3], long(10, "tie")], ["base", "absolute"])))
-    for f in result:
-        if f.measure in ("accuracy", "accuracy_both_orders") and f.against is None and f.subset is None:
-            assert (f.n, f.value, f.invalid) == (0, None, 8 if (f.protocol, f.measure) == ("base", "accuracy") else 4)
-    assert find(result, "invalid_rate", "base").k == 4
-    assert find(result, "kappa", "base", order="both").value == 0.0
-
-
-def test_only_a_tie_is_right_for_a_tie_label(tmp_path: Path) -> None:
-    cases = [long(i, "tie") for i in range(4)]
-    result = measure(run(ready(tmp_path, "longer", cases, ["pairwise", "absolute"])))
-    assert (find(result, "accuracy", "pairwise").k, find(result, "accuracy", "pairwise").n) == (0, 8)
-    same = [Case(one.id, one.prompt, (X, Response("y", X.turns)), "tie") for one in cases]
-
-    def equal(request: Request) -> Reply:
-        outcomes = dict(request.slots.outcomes) if request.slots else {}
-        outcome_text = outcomes.get("tie", "4")
-        return Reply(probabilities=tuple(float(choice == outcome_text) for choice in request.choices), mass=1.0)
-
-    result = measure(run(ready(tmp_path, ScriptedBackend(equal), same, ["pairwise", "absolute"], out="tied")))
-    assert find(result, "accuracy", "pairwise").value == 1.0
-    assert find(result, "accuracy", "absolute", rule="rating").value == 1.0
 
 
 # Data that always list the better response at the same place.
@@ -441,23 +407,6 @@ def test_run_is_reproducible_and_reads_back_unchanged(tmp_path: Path) -> None:
     assert whole["panel"] is None
 
 
-@each(
-    "judge, names, excluded, invalid",
-    ("fair", ["base", "pairwise"], {}, {}),
-    # Three cases of two responses; one of three, which has three pairs.
-    ("fair", ["base", "triadic"], {"fewer than 3 responses": 3}, {}),
-    ("garbage", ["base", "absolute"], {}, {"no verdict": 6 * 2 + 6}),
-    ("garbage", ["triadic", "base"], {"fewer than 3 responses": 3}, {"no verdict": 3 * 3 + 6 * 2}),
-)
-def test_reasons_are_counted_by_judge(
-    tmp_path: Path, judge: str, names: list[str], excluded: dict[str, int], invalid: dict[str, int]
-) -> None:
-    cases = [*PLANTED[:3], case("three", responses=(X, Y, Z), preferred="tie")]
-    loaded = run(ready(tmp_path, judge, cases, names))
-    (message,) = document(measure_judges([from_run(loaded.parameters, loaded.rows)]))["judges"]
-    assert (message["excluded"], message["invalid"]) == (excluded, invalid)
-
-
 def test_document_figures_are_rounded_at_any_depth() -> None:
     parameters: dict[str, Any] = {
         **dict.fromkeys(("data", "left_out", "limit", "seed", "manner", "reference", "base"), None),
@@ -488,14 +437,6 @@ def test_cases_are_drawn_per_data_set_and_the_rest_counted(tmp_path: Path) -> No
     assert selected.cases != select([one, other], (), 5, 1).cases
     assert [c.id for _, c in selected.cases[:5]] == sorted(c.id for _, c in selected.cases[:5])
     assert select((), (), None, 0).cases == ()
-
-
-def test_unlabelled_data_are_refused(tmp_path: Path) -> None:
-    labelled_, unlabelled = write(tmp_path / "a.jsonl", PLANTED), write(tmp_path / "b.jsonl", [case()])
-    with pytest.raises(DataError, match=r"b\.jsonl: no case says which of two responses people prefer"):
-        select([labelled_, unlabelled], (), None, 0)
-    with pytest.raises(UsageError, match="--responses: needs exactly one --data"):
-        select([labelled_, labelled_], ["r"], None, 0)
 
 
 @each(
@@ -562,24 +503,6 @@ def test_repeated_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(UsageError) as raised:
         select(specs, (), None, 0)
     assert str(raised.value) == f"--data {specs[-1]}: is given twice"
-
-
-@each(
-    "names, more, message",
-    (["pairwse"], {}, "did you mean 'pairwise'?"),
-    (["triadic"], {}, "triadic fits none of the cases (fewer than 3 responses)"),
-    (["strong-reference"], {}, "no reference in the data); name a stronger model with --reference-model"),
-    (["base"], {"reference": ("m", make_planted("fair"))}, "--reference-model is used by"),
-    (["base"], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
-)
-def test_impossible_study_is_one_clear_line(
-    tmp_path: Path, names: list[str], more: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(UsageError) as raised:
-        ready(tmp_path, "fair", PLANTED, names, **more)
-    assert message in str(raised.value)
-    assert "\n" not in str(raised.value)
-    assert not (tmp_path / "run").exists()
 
 
 def test_judging_its_own_family_is_noted(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from loops import each
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint
 
-from distract.core.errors import DistractError, UsageError
+from distract.core.errors import UsageError
 from distract.core.plan import Plan, tap
 from distract.core.plugin import Calls, Comparison, Protocol
 from distract.core.records import PASS_MARK, RESAMPLED, Case, Judgment, Reply, Request, Response, Row, Side
@@ -28,7 +28,6 @@ from distract.judging.orders import Manner
 from distract.judging.pass_marks import PassMark, against_mark, find_mark, read_pass
 from distract.judging.published import PublishedRun, attach_labels
 from distract.stats import agreement
-from distract.studies.leaderboard.sources.runs import from_rows
 from distract.studies.meta.design import MetaConfig, judge_labelled, list_judged
 from distract.studies.meta.disagreements import collect_disagreements
 from distract.studies.meta.measures import Agreement, JudgeRows, figures
@@ -303,14 +302,6 @@ def test_judges_without_a_common_labelled_comparison_make_no_panel() -> None:
     assert compare_judges([*unlabelled, one], figures([*unlabelled, one]), "base") is None
 
 
-def test_judges_of_the_same_data_sets_make_a_panel() -> None:
-    for sets in (["d"], ["d", "e"]):
-        panel = judges(sets, sets)
-        assert panel is not None
-        assert [one.judges for one in panel.protocols] == [2]
-        assert panel.comparisons == 2 * len(sets)
-
-
 def test_judge_of_fewer_data_sets_is_compared_on_those() -> None:
     panel = judges(["d", "e"], ["d"])
     assert panel is not None
@@ -330,15 +321,6 @@ def accuracy(
 ) -> float | None:
     valid = [v == labels[one] for one, verdicts in verdict_table.items() for v in verdicts if v and labels[one]]
     return sum(valid) / len(valid) if valid else None
-
-
-def test_judge_without_a_common_verdict_breaks_nothing() -> None:
-    judged = [
-        rows("base", "j", ["a", "a"], [[None, None], ["a", "a"]]),
-        rows("base", "k", ["a", "a"], [["a", "a"], []]),
-    ]
-    got = compare_judges(judged, figures(judged), "base")
-    assert got is None or "k" in {one.judge for one in got.judges}
 
 
 def test_protocol_of_some_judges_uses_the_same_comparisons() -> None:
@@ -803,8 +785,3 @@ def test_people_judged_a_pair_or_one_response(
 ) -> None:
     one = replace(case(responses=responses, preferred=preferred), passed=passed)
     assert [len(judged) for judged in list_judged(one)] == sizes
-
-
-def test_pass_mark_is_never_an_author_on_a_board() -> None:
-    with pytest.raises(DistractError):
-        from_rows([replace(EMPTY, judgments=(verdict("a"),))], "absolute", None)
