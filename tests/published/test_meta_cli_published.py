@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command_result import fits
-from test_meta_cli import LLMBAR, PAIRS, published
+from test_meta_cli import LLMBAR, published
 
 from distract.core.records import Outcome, Row
 from distract.data import datasets
@@ -132,24 +132,6 @@ def test_thirty_runs_match_published_results_except_one_refusal(run: Any) -> Non
             for data in ("Natural", "GPTInst", "GPTOut", "Manual", "Neighbor")
         ]
         assert (whole["k"], whole["n"]) == (sum(one["k"] for one in sets), 838)
-
-
-@pytest.mark.skipif(not PAIRS.is_dir(), reason=f"needs the published judgments in {PAIRS}")
-def test_mtbench_inconsistency_counts_match_the_paper(run: Any) -> None:
-    # A test below counts the other judge of the folder, because its long texts take time.
-    ran = run("meta", "--judge", f"replay:{PAIRS / 'judgments' / 'qwen-judge_14B'}", "--json")
-    assert (ran.code, ran.err) == (0, "")
-    for rule in ("stored", "parsed"):
-        figure = ran.figure(
-            "order_inconsistency", judge="qwen-judge_14B", rule=rule, data="mtbench_judges6", subset=None
-        )
-        assert (figure["k"], figure["n"]) == (541, 1200)
-        assert ran.figure("equal_verdicts", rule=rule, subset=None)["k"] == 1200 - 541
-        nobody = ran.figure("accuracy", rule=rule, subset=None)
-        assert (nobody["value"], nobody["n"], nobody["excluded"]) == (None, 0, 1200)
-    kappas = [one for one in ran.document["results"] if one["measure"] == "kappa"]
-    assert {one["order"] for one in kappas} == {"given", "swapped", "both"}
-    assert {(one["value"], one["n"]) for one in kappas} == {(None, 0)}
 
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

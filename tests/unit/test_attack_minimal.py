@@ -4,6 +4,7 @@ import functools
 import json
 import math
 import random
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -102,13 +103,6 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
     return run_attack(bold(), folder / "r", folder / "s")[0]
 
 
-def copy_run(run: LoadedRun, to: Path) -> Path:
-    to.mkdir(parents=True)
-    for file in run.path.iterdir():
-        (to / file.name).write_bytes(file.read_bytes())
-    return to
-
-
 def test_document_lists_the_smallest_flips_and_their_words(finished_run: LoadedRun) -> None:
     document = json.loads(finished_run.summary or "")["minimal"]
     assert len(document["flips"]) == len(finished_run.minimal or ()) == 2
@@ -164,7 +158,7 @@ def test_unanswered_search_stays_open_and_is_repeated(tmp_path: Path) -> None:
 
 @each("damage", "emptied", "cut", "gone", "line dropped")
 def test_damaged_run_never_counts_as_complete(finished_run: LoadedRun, tmp_path: Path, damage: str) -> None:
-    path = copy_run(finished_run, tmp_path / "r") / "minimal.jsonl"
+    path = shutil.copytree(finished_run.path, tmp_path / "r") / "minimal.jsonl"
     damage_file(path, damage)
     assert "minimal.jsonl does not match its checksum" in (load(path.parent).flaw or "")
 
@@ -183,7 +177,7 @@ def test_damaged_run_never_counts_as_complete(finished_run: LoadedRun, tmp_path:
 def test_invalid_record_is_named_by_its_line(
     finished_run: LoadedRun, tmp_path: Path, change: Callable[[Any], object]
 ) -> None:
-    path = copy_run(finished_run, tmp_path / "r") / "minimal.jsonl"
+    path = shutil.copytree(finished_run.path, tmp_path / "r") / "minimal.jsonl"
     first, second = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     change(second)
     path.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n", encoding="utf-8")

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from builders import case, drive, finish, scored, set_up, verdict
+from builders import case, drive, finish, run_parameters, scored, set_up, verdict
 from command_result import Run, print_parts
 from fakes import Counted
 from hypothesis import example, given, strategies as st
@@ -374,16 +374,8 @@ def render(parameters: dict[str, Any], rows: Sequence[Row]) -> str:
 
 
 def parameters_of(*names: str) -> dict[str, Any]:
-    return {
-        "judge": "[bold red]:m:[/] \x1b[31mred",
-        "data": {"name": "d\x07.jsonl", "cases": 9},
-        "limit": 3,
-        "sets": 4,
-        "seed": 0,
-        "protocols": {name: protocols()[name].rules if name in protocols() else () for name in names},
-        "left_out": {},
-        "self_judging": [],
-    }
+    usual = run_parameters("", {name: protocols()[name].rules if name in protocols() else () for name in names})
+    return {**usual, "judge": "[bold red]:m:[/] \x1b[31mred", "data": {"name": "d\x07.jsonl", "cases": 9}, "sets": 4}
 
 
 def test_tying_judge_is_not_called_consistent() -> None:

@@ -18,7 +18,7 @@ from distract.core.backend import Backend
 from distract.core.errors import BackendError, UsageError
 from distract.core.job import Job
 from distract.core.records import RESAMPLED, Case, Reply, Request, Response, Row, Side
-from distract.core.registry import attacks, protocols
+from distract.core.registry import protocols
 from distract.core.runs import LoadedRun, load
 from distract.core.usage import Tally
 from distract.data import datasets
@@ -30,7 +30,7 @@ from distract.studies.estimate import estimate
 from distract.studies.meta.design import MetaConfig, is_one_sided, judge_labelled, labelled_pairs
 from distract.studies.meta.measures import Agreement
 from distract.studies.meta.panel import MetaResult, measure_judges
-from distract.studies.meta.session import JudgeSource, distinct_names, group_runs, prepare, select
+from distract.studies.meta.session import distinct_names, group_runs, prepare, select
 from distract.studies.meta.study import document, from_run
 
 
@@ -96,14 +96,6 @@ def test_case_gives_a_row_for_each_pair_and_protocol(
         assert row.label in (("tie",) if preferred == "tie" else ("a", "b"))
         assert (row.cluster, row.excluded, bool(row.keys)) == (one.cluster, None, True)
     assert result.rewrites == []
-
-
-def test_unfit_case_is_one_excluded_row_without_controls() -> None:
-    one = case(responses=(X, Y), preferred="x")
-    parameters = MetaConfig("j", (protocols()["triadic"],), controls=(attacks()["null"],), resample=True)
-    result, rounds = drive(judge_labelled("d", one, parameters), first)
-    assert [(row.attack, row.excluded) for row in result.rows] == [("none", "fewer than 3 responses")]
-    assert (result.rewrites, rounds) == ([], [])
 
 
 def test_exclusion_extends_to_controls(tmp_path: Path) -> None:
@@ -405,24 +397,6 @@ def test_run_is_reproducible_and_reads_back_unchanged(tmp_path: Path) -> None:
     assert all(fields <= one.keys() for one in whole["results"])
     assert len({json.dumps(one) for one in whole["results"]}) == len(whole["results"])
     assert whole["panel"] is None
-
-
-def test_document_figures_are_rounded_at_any_depth() -> None:
-    parameters: dict[str, Any] = {
-        **dict.fromkeys(("data", "left_out", "limit", "seed", "manner", "reference", "base"), None),
-        "self_judging": [], "controls": [], "protocols": {"base": []}, "ties": [],
-    }  # fmt: skip
-    sources = list[JudgeSource]()
-    for judge in "jk":
-        config = MetaConfig(judge, (protocols()["base"],))
-        parts = [drive(judge_labelled("d", long(i, "x"), config), first)[0] for i in (1, 2, 3)]
-        sources.append(from_run({**parameters, "judge": judge}, [row for part in parts for row in part.rows]))
-    whole, floats = document(measure_judges(sources)), list[str]()
-    assert whole["panel"] is not None
-    json.loads(json.dumps(whole), parse_float=floats.append)
-    assert floats
-    assert all(len(value.partition(".")[2]) <= 4 for value in floats)
-    assert json.loads(json.dumps(whole)) == whole
 
 
 def test_cases_are_drawn_per_data_set_and_the_rest_counted(tmp_path: Path) -> None:
