@@ -237,20 +237,6 @@ def rows(
     return JudgeRows(judge, protocol, (), {"": rows})
 
 
-Said = Sequence[Sequence[str | None]]
-"""The verdicts of one judge on each comparison in each order; empty if it was not asked."""
-
-
-def able_judges(labels: Sequence[str | None], verdict_table: Sequence[Said]) -> list[Said]:
-    """Judges with a verdict on any labelled comparison."""
-    return [one for one in verdict_table if any(label and any(v) for v, label in zip(one, labels, strict=True))]
-
-
-def common_comparisons(labels: Sequence[str | None], verdict_table: Sequence[Said]) -> list[int]:
-    """The indices of labelled comparisons that all judges share."""
-    return [i for i, label in enumerate(labels) if label is not None and all(one[i] for one in verdict_table)]
-
-
 SAID = st.sampled_from(["a", "b", "tie", None])
 ASKED = st.lists(st.tuples(SAID, SAID).map(list) | st.just([]), min_size=5, max_size=5)
 
@@ -259,8 +245,9 @@ ASKED = st.lists(st.tuples(SAID, SAID).map(list) | st.just([]), min_size=5, max_
 def test_difficulty_is_the_share_of_all_verdicts_that_are_right(
     labels: list[str | None], verdicts_said: list[list[list[str | None]]]
 ) -> None:
-    able = able_judges(labels, verdicts_said)
-    shared = common_comparisons(labels, able)
+    # A judge is measured if it has a verdict on any labelled comparison; those that all such judges have are shared.
+    able = [one for one in verdicts_said if any(label and any(v) for v, label in zip(one, labels, strict=True))]
+    shared = [i for i, label in enumerate(labels) if label is not None and all(one[i] for one in able)]
     assume(all(any(any(one[i]) for i in shared) for one in able))
     judged = [rows("base", f"j{i}", labels, one) for i, one in enumerate(verdicts_said)]
     got: Any = compare_judges(judged, figures(judged), "base")
