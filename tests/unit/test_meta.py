@@ -186,16 +186,6 @@ def test_planted_judge_has_its_planted_accuracy(tmp_path: Path) -> None:
         assert (difference.value, difference.n, difference.compared) == (0.0, 20, "not distinguishable")
 
 
-def test_first_slot_judge_is_right_in_one_order_of_two(tmp_path: Path) -> None:
-    result = measure(run(ready(tmp_path, "first", PLANTED, ["base", "pairwise", "cot"])))
-    for name in ("base", "pairwise", "cot"):
-        assert [find(result, m, name).k for m in ("accuracy", "accuracy_both_orders", "equal_verdicts")] == [10, 0, 0]
-        assert (find(result, "first_slot_rate", name).k, find(result, "order_inconsistency", name).value) == (20, 1.0)
-        kappas = {order: find(result, "kappa", name, order=order).value for order in ("given", "swapped", "both")}
-        assert kappas == {"given": 0.0, "swapped": 0.0, "both": pytest.approx(0.0)}
-        assert find(result, "self_agreement", name).value == pytest.approx(1 - 1 / (1 / 2 + 1 / 38))
-
-
 # Data that always list the better response at the same place.
 
 
