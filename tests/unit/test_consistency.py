@@ -19,7 +19,7 @@ from loops import each
 
 from distract.cli.consistency import PROTOCOLS
 from distract.core.backend import Backend
-from distract.core.errors import BackendError
+from distract.core.errors import BackendError, UsageError
 from distract.core.job import Job
 from distract.core.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
 from distract.core.registry import protocols
@@ -359,6 +359,12 @@ def test_possible_self_judging_is_noted(tmp_path: Path) -> None:
     for judge, names_it in (("gpt-4o", [True]), ("planted:fair", [])):
         notes = ready(tmp_path, make_planted("fair"), cases, judge=judge).parameters["self_judging"]
         assert ["gpt-4" in note for note in notes] == names_it
+
+
+def test_number_of_sets_is_checked_without_the_command_too(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--sets 0: expected a number of triples and quadruples from 1"):
+        ready(tmp_path, make_planted("fair"), [make_case()], sets=0)
+    assert not (tmp_path / "run").exists()
 
 
 def test_cases_with_too_few_responses_are_left_out_and_counted(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from loops import each
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint
 
-from distract.core.errors import UsageError
+from distract.core.errors import DistractError, UsageError
 from distract.core.plan import Plan, tap
 from distract.core.plugin import Calls, Comparison, Protocol
 from distract.core.records import PASS_MARK, RESAMPLED, Case, Judgment, Reply, Request, Response, Row, Side
@@ -28,6 +28,7 @@ from distract.judging.orders import Manner
 from distract.judging.pass_marks import PassMark, against_mark, find_mark, read_pass
 from distract.judging.published import PublishedRun, attach_labels
 from distract.stats import agreement
+from distract.studies.leaderboard.sources.runs import from_rows
 from distract.studies.meta.design import MetaConfig, judge_labelled, list_judged
 from distract.studies.meta.disagreements import collect_disagreements
 from distract.studies.meta.measures import Agreement, JudgeRows, figures
@@ -758,3 +759,8 @@ def test_people_judged_a_pair_or_one_response(
 ) -> None:
     one = replace(case(responses=responses, preferred=preferred), passed=passed)
     assert [len(judged) for judged in list_judged(one)] == sizes
+
+
+def test_pass_mark_is_never_an_author_on_a_board() -> None:
+    with pytest.raises(DistractError):
+        from_rows([replace(EMPTY, judgments=(verdict("a"),))], "absolute", None)
