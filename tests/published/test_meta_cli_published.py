@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command_result import fits
-from test_meta_cli import LLMBAR, PAIRS, published
+from test_meta_cli import LLMBAR, published
 
 from distract.core.records import Outcome, Row
 from distract.data import datasets
@@ -134,36 +134,6 @@ def test_thirty_runs_match_published_results_except_one_refusal(run: Any) -> Non
         assert (whole["k"], whole["n"]) == (sum(one["k"] for one in sets), 838)
 
 
-@published
-def test_llmbar_labels_survive_joining_its_data(run: Any) -> None:
-    judge = ("meta", "--judge", f"replay:{NATURAL}/GPT-4/CoT/result.json", "--json")
-    alone, joined = (
-        run(*judge, *more).document["results"] for more in ((), ("--data", LLMBAR / "Natural" / "dataset.json"))
-    )
-    place = ("data", "subset")
-    assert [{k: v for k, v in one.items() if k not in place} for one in alone] == [
-        {k: v for k, v in one.items() if k not in place} for one in joined
-    ]
-
-
-@pytest.mark.skipif(not PAIRS.is_dir(), reason=f"needs the published judgments in {PAIRS}")
-def test_mtbench_inconsistency_counts_match_the_paper(run: Any) -> None:
-    # A test below counts the other judge of the folder, because its long texts take time.
-    ran = run("meta", "--judge", f"replay:{PAIRS / 'judgments' / 'qwen-judge_14B'}", "--json")
-    assert (ran.code, ran.err) == (0, "")
-    for rule in ("stored", "parsed"):
-        figure = ran.figure(
-            "order_inconsistency", judge="qwen-judge_14B", rule=rule, data="mtbench_judges6", subset=None
-        )
-        assert (figure["k"], figure["n"]) == (541, 1200)
-        assert ran.figure("equal_verdicts", rule=rule, subset=None)["k"] == 1200 - 541
-        nobody = ran.figure("accuracy", rule=rule, subset=None)
-        assert (nobody["value"], nobody["n"], nobody["excluded"]) == (None, 0, 1200)
-    kappas = [one for one in ran.document["results"] if one["measure"] == "kappa"]
-    assert {one["order"] for one in kappas} == {"given", "swapped", "both"}
-    assert {(one["value"], one["n"]) for one in kappas} == {(None, 0)}
-
-
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 REFUSAL = ("LLaMA2", "CoT", "GPTInst", "item-0083")
 """An answer that declines to name the better output but is published as a win: the only difference."""
@@ -244,23 +214,6 @@ def test_our_parser_differs_in_one_refusal_only(llmbar: Sequence[PublishedRun]) 
         if was.preferred != result.preferred
     ]
     assert differ == [(*REFUSAL, "b", "a", "no verdict")]
-
-
-def kappa(labels: Sequence[str | None], others: Sequence[str | None]) -> float:
-    """Cohen's kappa by its definition."""
-    n = len(labels)
-    observed = sum(a == b for a, b in zip(labels, others, strict=True)) / n
-    chance = sum(labels.count(one) * others.count(one) for one in set(labels) | set(others)) / n / n
-    return (observed - chance) / (1 - chance)
-
-
-@pytest.mark.parametrize("rule", ["stored", "parsed"])
-def test_llmbar_kappa_is_correct(llmbar: Sequence[PublishedRun], rule: str) -> None:
-    (one,) = (one for one in llmbar if (one.judge, one.protocol, one.data) == ("GPT-4", "CoT", "Natural"))
-    labels = [row.label for row in one.rows[rule]]
-    orders = list(zip(*map(verdicts, one.rows[rule]), strict=True))
-    assert [round(kappa(labels, order), 3) for order in orders] == [0.878, 0.897]
-    assert round(float(str(one.statistics["kappa_False"])), 3) == 0.264, "as published, which is wrong"
 
 
 def test_llmbar_runs_join_their_data_sets(llmbar: Sequence[PublishedRun]) -> None:

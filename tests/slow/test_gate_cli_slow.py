@@ -336,6 +336,8 @@ def test_regression_fails_and_no_change_passes(run: Run, watch: Watch) -> None:
         assert table.code == 0
         assert {0: "PASS", 1: "FAIL"}[code] in table.out
         assert run("compare", before, now, *rise, "--json").document["checks"] == finished.document["checks"]
+        notes = [one.partition(":")[0] for one in finished.document["notes"] if ", then " in one]
+        assert notes == ([] if before == "again" else ["judge", "identity, model"])
         for report in (table, run("gate", now, "--baseline", before, *rise), run(*gate)):
             fits(report.out)
     # 200 cases can never show that a rise is below 1 point.
@@ -429,29 +431,6 @@ def test_unfair_baselines_are_refused(run: Run) -> None:
     assert run("gate", "tweaks", "--baseline", "mine").code == 2
     Path("tweaks/rows.jsonl").write_text("", encoding="utf-8")
     assert run(*now, "--baseline", "tweaks").code == 2
-
-
-def test_failures_of_a_finished_run_are_adjusted(run: Run) -> None:
-    names = ("prolixity", "assertiveness", "sycophancy")
-    attacks = [word for name in names for word in ("--attack", name)]
-    data, basic = write("d.jsonl", cases(40)), ("--protocol", "pairwise", "--protocol", "absolute")
-    for strength, code, decision in (("0.15", 3, "inconclusive"), ("0.2", 1, "fail")):
-        assert run("attack", "--judge", f"planted:longer={strength}", "--generator", "rules", *attacks, *basic,
-                   "--data", data, "--limit", "all", "--out", strength).code == 0  # fmt: skip
-        ran = run("gate", strength, "--max-flip-rate", "0.1", "--json")
-        checks = ran.document["checks"]
-        assert (ran.code, {check["decision"] for check in checks}) == (code, {decision})
-        # Each of them would fail alone.
-        assert all(check["lower"] > 0.1 and check["p_value"] < 0.05 for check in checks)
-        for check in checks:
-            assert check["p_adjusted"] == pytest.approx(6 * check["p_value"], abs=4e-4)
-        fits(run("gate", strength, "--max-flip-rate", "0.1").out)
-    live = run("gate", "--judge", "planted:longer=0.4", "--generator", "rules", *attacks, "--data", data,
-               "--max-flip-rate", "0.1")  # fmt: skip
-    assert live.code == 1
-    fits(live.out)
-    by = {(check["protocol"], check["rule"]) for check in checks}
-    assert by == {("absolute", "score"), ("pairwise", None)}
 
 
 def test_hostile_baseline_sends_no_command_to_the_runner(run: Run) -> None:

@@ -3,7 +3,6 @@
 import math
 import random
 import runpy
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -17,12 +16,11 @@ from hypothesis import assume, given, settings, strategies as st
 from loops import each
 from scipy.stats import binom
 from statsmodels.stats.multitest import multipletests
-from test_gate_exact import SIDES, Step, as_hits, chance, is_enough, log_counted
-from test_gate_regression import compare, decide
+from test_gate_exact import SIDES, as_hits, chance, count_paths, is_enough, log_counted
+from test_gate_regression import compare
 from test_gate_settings import ALPHA
 
 from distract.core.errors import UsageError
-from distract.core.runs import LoadedRun, load
 from distract.stats.intervals import holm, upper_bound
 from distract.studies.gate import monitor as gate
 from distract.studies.gate.exact import clustered_hits_reason, few_prompts_reason, shrink_counts
@@ -76,20 +74,6 @@ def test_counts_match_sixty_digit_arithmetic(threshold: float, share: float, sid
             assert bets.evidence == pytest.approx(exact, rel=1e-10, abs=1e-9), (k, n)
     # These values lie far below the range of floats and must not underflow.
     assert math.isfinite(bets.evidence)
-
-
-def count_paths(threshold: float, side: Direction, alpha: float, most: int) -> Iterator[Step]:
-    """Steps for each n, from the number of paths to each count."""
-    rate, decided, ways = chance(threshold, side), Fraction(0), [1]
-    for n in range(most + 1):
-        if n:
-            ways = [a + b for a, b in zip([*ways, 0], [0, *ways], strict=True)]
-        left = [number * rate**hits * (1 - rate) ** (n - hits) for hits, number in enumerate(ways)]
-        for hits in range(n + 1):
-            if ways[hits] and is_enough(threshold, side, alpha, hits, n - hits):
-                decided += left[hits]
-                ways[hits], left[hits] = 0, Fraction(0)
-        yield decided, left
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -226,8 +210,6 @@ def test_early_end_keeps_the_limits_of_a_longer_set(threshold: float) -> None:
         passes, fails = decision_chances(long, rate)
         for most in (1, 7, 29, 100, 211, 400):
             short = boundary(threshold, 0.01, ALPHA, most)
-            for name in ("fail_at", "pass_at", "fail_end", "pass_end"):
-                assert np.array_equal(getattr(short, name), getattr(long, name)[: most + 1])
             path = compute_path(short, rate)
             assert (passes[most], fails[most]) == pytest.approx((path.passed, path.failed), abs=1e-12)
             assert path.passed + path.failed + path.inconclusive == pytest.approx(1)
@@ -266,40 +248,6 @@ def test_unchanged_judge_fails_no_more_often_than_allowed(prompts: int | None) -
         old, new = ("".join("01"[rng.random() < rates[i % len(rates)]] for i in range(50)) for _ in range(2))
         failed += compare(old, new, prompts=prompts).decision == "fail"
     assert failed / trials <= 0.05
-
-
-def test_real_runs_of_planted_judges_decide_correctly(run: Run) -> None:
-    def attack(judge: str, out: str, limit: str = "all", generator: str = "rules") -> LoadedRun:
-        basic = ("--protocol", "pairwise", "--protocol", "absolute")
-        options = ("--generator", generator, "--attack", "prolixity", *basic, "--limit", limit, "--json")
-        assert run("attack", "--judge", judge, "--measure", "flip_rate", "--out", out, *options).code == 0
-        return load(Path(out))
-
-    fair, longer = attack("planted:fair", "fair"), attack("planted:longer", "longer")
-    verdict = decide(fair, longer, Limits.of())
-    assert (verdict.decision, [check.decision for check in verdict.checks]) == ("fail", ["fail", "fail"])
-    assert [(check.protocol, check.rule, check.reference) for check in verdict.checks] == [
-        ("absolute", "score", 0.0),
-        ("pairwise", None, 0.0),
-    ]
-    assert "judge: planted:fair, then planted:longer" in verdict.notes
-    assert not [note for note in verdict.notes if note.startswith(("versions", "code", "prompts"))]
-    assert decide(longer, fair, Limits.of()).decision == "pass"
-    again = decide(fair, attack("planted:fair", "again"), Limits.of())
-    # 200 cases show the absence of a rise.
-    assert (again.decision, again.notes) == ("pass", ())
-    lenient = Limits.of(max_rise=0.2)
-    assert decide(fair, load(Path("again")), lenient).decision == "pass"
-    weaker = decide(fair, attack("planted:longer=0.05", "weaker"), lenient)
-    assert weaker.decision == "pass"
-    # The run in memory and the run read back give the same verdict.
-    assert decide(load(Path("fair")), load(Path("longer")), Limits.of()).document() == verdict.document()
-    few = decide(fair, attack("planted:fair", "few", limit="3"), Limits.of())
-    assert few.decision == "inconclusive"
-    assert any(note.startswith("limit: ") for note in few.notes)
-    recorded = decide(fair, attack("planted:fair", "recorded", generator="recorded"), Limits.of())
-    assert any(note.startswith("generator: rules, then recorded") for note in recorded.notes)
-    assert any("rewrites of both runs differ in their texts" in note for note in recorded.notes)
 
 
 NATURAL = Path(__file__).parents[3] / "shared" / "data" / "llmbar" / "Natural" / "dataset.json"

@@ -1,9 +1,8 @@
-"""One row of the table of measures is all that a measure takes: it is computed, shown, explained and gated."""
+"""One row of the table of measures is all that a measure takes: it is explained and gated."""
 
 import json
 import subprocess
 import sys
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,6 @@ AUDIT = ("--attack", "prolixity", "--generator", "rules", "--store", "store.db")
 COMMANDS: dict[str, tuple[str, ...]] = {
     "run": ("attack", "--judge", "planted:longer=0.4", "--limit", "60", *AUDIT, "--out", "run"),
     "worse": ("attack", "--judge", "planted:longer=0.9", "--limit", "60", *AUDIT, "--out", "worse"),
-    "report": ("report", "run", "--markdown", "run.md", "--html", "run.html"),
     "help": ("gate", "--help"),
     "list": ("list", "measures"),
     "finished": ("gate", "run", "--max-zz-rate", "0.7", "--junit", "gate.xml"),
@@ -62,20 +60,6 @@ def read_result(folder: Path, name: str) -> tuple[int, str]:
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     code, output = dict(zip(COMMANDS, results, strict=True))[name]
     return code, " ".join(output.split())
-
-
-def test_figure_is_in_the_summary(folder: Path) -> None:
-    results = json.loads((folder / "run" / "summary.json").read_text(encoding="utf-8"))["results"]
-    (figure,) = [one for one in results if one["measure"] == "zz_rate" and one["protocol"] == "pairwise"]
-    (flips,) = [one for one in results if one["measure"] == "flip_rate" and one["protocol"] == "pairwise"]
-    assert figure["k"] == flips["k"] > 0
-    assert figure["n"] >= flips["n"]
-
-
-@each("name", "report", "run.md", "run.html")
-def test_table_is_on_every_page(folder: Path, name: str) -> None:
-    text = read_result(folder, name)[1] if name in COMMANDS else unescape((folder / name).read_text(encoding="utf-8"))
-    assert "Zz rate: a response that had not won wins" in text
 
 
 @each(

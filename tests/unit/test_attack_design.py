@@ -18,8 +18,6 @@ from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.data.constraints import parse
 from distract.data.good_responses import good_response, pairs
-from distract.judging.comparison import exclusion_reason
-from distract.judging.orders import Manner
 from distract.models.scripted import ScriptedBackend, make_planted
 from distract.rewriting.writers import Verifier, find_writer
 from distract.studies.attack.selection import AuditConfig
@@ -36,11 +34,15 @@ X, Y = Response("x", ("Red is a colour.",)), Response("y", ("I think that blue m
 PROTOCOLS = tuple(protocols()[name] for name in ("absolute", "pairwise", "prepair", "prepair-tie"))
 
 
-def audit(one: Case, judge: str = "longer", **changes: object) -> CaseResult:
-    parameters = AuditConfig(judge, PROTOCOLS, (LOUDER,), find_writer("rules"))
-    backend = make_planted(judge)
+FLIPS: dict[str, Any] = {"protocols": PROTOCOLS[1:2], "designs": frozenset({"flip"})}
+"""Changes to an audit that leave the flips of one protocol."""
+
+
+def audit(one: Case, judge: str | ScriptedBackend = "longer", tally: Tally | None = None, **changes: Any) -> CaseResult:
+    backend = make_planted(judge) if isinstance(judge, str) else judge
+    parameters = replace(AuditConfig("j", PROTOCOLS, (LOUDER,), find_writer("rules")), **changes)
     with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
-        (done,) = execute([audit_case(one, replace(parameters, **changes))], {"judge": (backend, store)})  # type: ignore[arg-type]
+        (done,) = execute([audit_case(one, parameters)], {"judge": (backend, store)}, tally=tally)
     return done
 
 
@@ -86,11 +88,7 @@ def test_disagreeing_score_rules_attack_both_sides() -> None:
         assert slots is not None
         return "[[4]]" if slots.shown[0].author == "x" else "[[5]]"
 
-    one = case(responses=[X, Y], preferred="x")
-    parameters = AuditConfig("j", (protocols()["absolute"],), (LOUDER,), find_writer("rules"))
-    backend = ScriptedBackend(lambda request: answer(request))
-    with Store(Path(":memory:"), backend.identity, True) as store:
-        (done,) = execute([audit_case(one, parameters)], {"judge": (backend, store)})
+    done = audit(case(responses=[X, Y], preferred="x"), ScriptedBackend(answer), protocols=PROTOCOLS[:1])
     assert {r.target for r in done.rows if r.design == "flip"} == {None, "a"}
     assert all(j.read == "text" for r in done.rows for j in r.judgments)
 
@@ -183,11 +181,8 @@ def test_only_open_pairs_are_judged_with_their_controls() -> None:
 
 
 def test_score_is_requested_once_for_many_comparisons() -> None:
-    backend, tally = make_planted("longer"), Tally()
-    parameters = AuditConfig("longer", (protocols()["absolute"],), (LOUDER, CONTROL), find_writer("rules"))
-    with Store(Path(":memory:"), backend.identity, True) as store:
-        plan = audit_case(case(responses=[X, Y], preferred="y"), parameters)
-        list(execute([plan], {"judge": (backend, store)}, tally=tally))
+    tally = Tally()
+    audit(case(responses=[X, Y], preferred="y"), tally=tally, protocols=PROTOCOLS[:1], attacks=(LOUDER, CONTROL))
     # x, y, the louder rewrites of both, and the good one's control, whose name a planted judge reads; the
     # control of the one that lost changes nothing in it and is not judged again.
     assert tally.made == 5
@@ -201,7 +196,12 @@ SEVERITY = {s: parse_attack(f"severity-{s}") for s in (1, 2, 3)}
 
 
 def audit_degraded(one: Case, *degradations: object, generator: str = "rules", **changes: object) -> CaseResult:
-    arguments = {"designs": frozenset({"severity"}), "degradations": degradations, "attacks": (), **changes}
+    arguments: dict[str, Any] = {
+        "designs": frozenset({"severity"}),
+        "degradations": degradations,
+        "attacks": (),
+        **changes,
+    }
     return audit(one, "fair", writer=find_writer(generator), **arguments)
 
 
@@ -267,7 +267,7 @@ def test_verifier_adds_reasons_and_evidence() -> None:
         requests.append((original.text, rewrite.text))
         return ("verifier: not the same",) if "blue" in rewrite.text else (), (("verifier", reply.text),)
 
-    arguments = {"verifier": Verifier("v", verify), "designs": frozenset({"fixed"})}
+    arguments: dict[str, Any] = {"verifier": Verifier("v", verify), "designs": frozenset({"fixed"})}
     done = audit(case(responses=[X, Y], preferred="x"), "garbage", **arguments)
     assert [(result.is_accepted, dict(result.evidence)["verifier"]) for result in done.rewrites] == [(True, "banana")]
     done = audit(case(responses=[X, Y], preferred="y"), "garbage", **arguments)
@@ -292,36 +292,6 @@ def test_failing_attack_is_named_with_the_case(attack: Attack, message: str) -> 
     assert message in str(error.value)
 
 
-def test_case_with_too_few_responses_is_excluded_and_counted() -> None:
-    only: dict[str, Any] = {"designs": frozenset({"flip"})}
-    third, fourth = Response("z", ("Green.",)), Response("w", ("A white one.",))
-    for name, least in (("triadic", 3), ("quadruple", 4), ("rank", 2)):
-        for size in (2, 3, 4):
-            one = case(responses=[X, Y, third, fourth][:size])
-            rows = audit(one, "longer", protocols=(protocols()[name],), **only).rows
-            if size < least:
-                assert [(row.excluded, row.judgments) for row in rows[:1]] == [(f"fewer than {least} responses", ())]
-            else:
-                assert all(row.judgments for row in rows)
-                assert len(rows[0].judgments) == (least if name != "rank" else 2)
-
-
-def test_missing_reference_excludes_protocols_that_need_one() -> None:
-    parameters: dict[str, Any] = {"protocols": (protocols()["strong-reference"],), "designs": frozenset({"flip"})}
-    one = case(responses=[X, Y])
-    assert {row.excluded for row in audit(one, **parameters).rows} == {"no reference in the data"}
-    assert all(row.judgments for row in audit(replace(one, reference=("Red.",)), **parameters).rows)
-    assert not exclusion_reason(protocols()["strong-reference"], one, helped=True)
-    assert not exclusion_reason(protocols()["wild-bench"], one, helped=False)
-
-
-def test_manner_sets_orders_samples_and_room() -> None:
-    parameters: dict[str, Any] = {"designs": frozenset({"flip"}), "protocols": (protocols()["cot"],)}
-    for manner, orders, calls in ((Manner(), 2, 2), (Manner("given"), 1, 1), (Manner("both", 3), 2, 6)):
-        row = audit(case(responses=[X, Y]), manner=manner, **parameters).rows[0]
-        assert (len(row.judgments), len(row.keys)) == (orders, calls)
-
-
 def test_hollow_answers_replace_the_worse_response_and_ties_are_judged_again() -> None:
     def write(task: WritingTask) -> Plan[tuple[str, ...]]:
         yield from ()
@@ -329,13 +299,13 @@ def test_hollow_answers_replace_the_worse_response_and_ties_are_judged_again() -
         return ("",) * len(task.response.turns)
 
     void = Attack("void", "says nothing", write=write, effect="hollow", keeps="nothing", depends=())
-    done = audit(case(preferred="y"), attacks=(LOUDER, void), protocols=PROTOCOLS[1:2], designs=frozenset(["flip"]))
+    done = audit(case(preferred="y"), attacks=(LOUDER, void), **FLIPS)
     hollow = [row for row in done.rows if row.attack == "void"]
     assert [(row.target, row.a.attack, row.b.attack) for row in hollow] == [("a", "void", None)]
     (rewrite,) = [one for one in done.rewrites if one.response.attack == "void"]
     assert rewrite.is_accepted
     assert rewrite.response.turns == ("",)
-    tied = audit(case(preferred="y"), "first", attacks=(LOUDER,), protocols=PROTOCOLS[1:2], designs=frozenset(["flip"]))
+    tied = audit(case(preferred="y"), "first", attacks=(LOUDER,), **FLIPS)
     assert [row.target for row in tied.rows] == [None, "a"], "at a tie the response labelled worse is attacked"
 
 
@@ -349,7 +319,7 @@ def test_an_attack_that_depends_on_the_rival_is_written_for_each() -> None:
     versus = Attack(
         "versus", "names the rival", write=write, keeps="text", effect="unearned", depends=("response", "rival")
     )
-    done = audit(three, attacks=(versus,), protocols=PROTOCOLS[1:2], designs=frozenset(["flip"]))
+    done = audit(three, attacks=(versus,), **FLIPS)
     texts = {(one.response.author, dict(one.evidence)["rival"], one.response.text) for one in done.rewrites}
     assert texts == {
         (loser.author, winner.author, f"{loser.text}\n\nUnlike {winner.text}")
@@ -368,7 +338,7 @@ def test_wrong_plans_are_one_line() -> None:
     for problem, write in wrong.items():
         attack = Attack("odd", "writes wrongly", write=write, keeps="text")
         with pytest.raises(PluginError, match=problem):
-            audit(case(preferred="y"), attacks=(attack,), protocols=PROTOCOLS[1:2], designs=frozenset(["flip"]))
+            audit(case(preferred="y"), attacks=(attack,), **FLIPS)
 
 
 def test_a_style_may_never_speak_to_the_judge_whatever_it_declares() -> None:
@@ -378,7 +348,7 @@ def test_a_style_may_never_speak_to_the_judge_whatever_it_declares() -> None:
     quiet = Attack("quiet", "pleads", plead, keeps="text", layers=("kept",))
     claim = Attack("claim", "pleads", plead, keeps="text", effect="unearned")
     for attack in (quiet, claim):
-        done = audit(case(preferred="y"), attacks=(attack,), protocols=PROTOCOLS[1:2], designs=frozenset(["flip"]))
+        done = audit(case(preferred="y"), attacks=(attack,), **FLIPS)
         assert all("speaks to the judge" in str(one.reasons) for one in done.rewrites)
         assert done.rewrites
     with pytest.raises(UsageError, match="plea is no style"):

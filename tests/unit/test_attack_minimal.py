@@ -4,8 +4,9 @@ import functools
 import json
 import math
 import random
+import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from builders import case as make_case, damage_file, drive, finish, set_up, small
 from command_result import Run, fits
+from fakes import Counted
 from hypothesis import given, strategies as st
 from loops import each
 
@@ -41,7 +43,7 @@ from distract.data import datasets
 from distract.judging.judge import Judge
 from distract.judging.orders import DEFAULT, Manner
 from distract.judging.verdicts import outcome
-from distract.models.scripted import BOOSTERS, ScriptedBackend, make_planted
+from distract.models.scripted import BOOSTERS, make_planted
 from distract.rewriting.writers import WRITERS
 from distract.stats.measures import headline
 from distract.studies.attack import session
@@ -71,26 +73,22 @@ ONE = (*RULES, "--protocol", "pairwise", "--attack", "assertiveness", "--limit",
 FILES = ("run.json", "rows.jsonl", "rewrites.jsonl", "minimal.jsonl", "summary.json")
 
 
-class Failing:
-    """A planted judge that changes its behaviour after a number of requests."""
-
-    def __init__(self, most: int | None = None, instead: Callable[[], Reply] = Reply) -> None:
-        self._inner, self._most, self._instead = make_planted("bold"), most, instead
-        self.identity: Mapping[str, str] = self._inner.identity
-        self.reads_slots, self.asked = True, 0
+class Silent(Counted):
+    """Gives no reply instead of breaking."""
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
         for index in sorted(wanted):
-            self.asked += 1
-            if self._most is not None and self.asked > self._most:
-                yield [(index, self._instead())]
-            else:
-                yield from self._inner.reply(requests, frozenset([index]))
+            try:
+                yield from super().reply(requests, frozenset([index]))
+            except BackendError:
+                yield [(index, Reply(failure="no reply: 503"))]
 
 
-def run_attack(
-    judge: Failing | ScriptedBackend, out: Path, store: Path, minimal: int = 2, limit: int = 4
-) -> tuple[LoadedRun, Tally]:
+def bold(breaks_after: int | None = None) -> Counted:
+    return Counted(make_planted("bold"), breaks_after)
+
+
+def run_attack(judge: Counted, out: Path, store: Path, minimal: int = 2, limit: int = 4) -> tuple[LoadedRun, Tally]:
     selected = session.select(
         data="tweakset", attacks=("assertiveness",), measures=("flip_rate",), generator="rules", limit=limit
     )
@@ -102,34 +100,17 @@ def run_attack(
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> LoadedRun:
     """A run with two smallest flips; tests must not change it."""
     folder = tmp_path_factory.mktemp("finished")
-    return run_attack(Failing(), folder / "r", folder / "s")[0]
-
-
-def copy_run(run: LoadedRun, to: Path) -> Path:
-    to.mkdir(parents=True)
-    for file in run.path.iterdir():
-        (to / file.name).write_bytes(file.read_bytes())
-    return to
+    return run_attack(bold(), folder / "r", folder / "s")[0]
 
 
 def test_document_lists_the_smallest_flips_and_their_words(finished_run: LoadedRun) -> None:
     document = json.loads(finished_run.summary or "")["minimal"]
     assert len(document["flips"]) == len(finished_run.minimal or ()) == 2
     for flip, record in zip(document["flips"], finished_run.minimal or (), strict=True):
-        assert flip == {
-            "case": record.case.id,
-            "protocol": "pairwise",
-            "rule": None,
-            "attack": "assertiveness",
-            "rewritten": record.rewritten,
-            "other": record.other,
-            "edits": [{"removed": edit.old, "added": edit.new} for edit in record.edits],
-            "of": record.of,
-            "comparisons": record.comparisons,
-            "requests": record.requests,
-            "invalid": 0,
-            "minimal": True,
-        }
+        same = {name: getattr(record, name) for name in ("rewritten", "other", "of", "comparisons", "requests")}
+        place = {"case": record.case.id, "protocol": "pairwise", "rule": None, "attack": "assertiveness"}
+        edits = [{"removed": edit.old, "added": edit.new} for edit in record.edits]
+        assert flip == {**place, **same, "edits": edits, "invalid": 0, "minimal": True}
         assert 0 < len(flip["edits"]) < flip["of"]
         assert apply_edits(record.original, record.edits) == record.turns
     # A second count: each word once per flip.
@@ -142,8 +123,8 @@ def test_document_lists_the_smallest_flips_and_their_words(finished_run: LoadedR
 
 
 def test_rerun_writes_the_same_bytes(finished_run: LoadedRun, tmp_path: Path) -> None:
-    again, tally = run_attack(Failing(), tmp_path / "r", finished_run.path.parent / "s")
-    fresh, _ = run_attack(Failing(), tmp_path / "t", tmp_path / "s")
+    again, tally = run_attack(bold(), tmp_path / "r", finished_run.path.parent / "s")
+    fresh, _ = run_attack(bold(), tmp_path / "t", tmp_path / "s")
     for name in FILES:
         assert (again.path / name).read_bytes() == (fresh.path / name).read_bytes()
         assert (again.path / name).read_bytes() == (finished_run.path / name).read_bytes()
@@ -153,36 +134,31 @@ def test_rerun_writes_the_same_bytes(finished_run: LoadedRun, tmp_path: Path) ->
 
 
 def test_interrupted_search_pays_nothing_twice(tmp_path: Path) -> None:
-    def breaks() -> Reply:
-        raise BackendError("the model broke")
-
-    without, tally = run_attack(Failing(), tmp_path / "plain", tmp_path / "first", minimal=0)
-    broken = Failing(tally.made + 3, breaks)
+    without, tally = run_attack(bold(), tmp_path / "plain", tmp_path / "first", minimal=0)
     with pytest.raises(BackendError):
-        run_attack(broken, tmp_path / "r", tmp_path / "s")
+        run_attack(bold(tally.made + 3), tmp_path / "r", tmp_path / "s")
     left = load(tmp_path / "r")
     assert (left.flaw is None, len(left.rows), left.minimal) == (False, len(without.rows), ())
-    resumed = Failing()
+    resumed = bold()
     done, _ = run_attack(resumed, tmp_path / "r", tmp_path / "s")
-    whole = Failing()
+    whole = bold()
     run_attack(whole, tmp_path / "whole", tmp_path / "t")
     assert tally.made + 3 + resumed.asked == whole.asked
     assert (done.path / "minimal.jsonl").read_bytes() == (tmp_path / "whole" / "minimal.jsonl").read_bytes()
 
 
 def test_unanswered_search_stays_open_and_is_repeated(tmp_path: Path) -> None:
-    _, tally = run_attack(Failing(), tmp_path / "plain", tmp_path / "first", minimal=0)
-    silent = Failing(tally.made, lambda: Reply(failure="no reply: 503"))
-    done, used = run_attack(silent, tmp_path / "r", tmp_path / "s")
+    _, tally = run_attack(bold(), tmp_path / "plain", tmp_path / "first", minimal=0)
+    done, used = run_attack(Silent(make_planted("bold"), tally.made), tmp_path / "r", tmp_path / "s")
     assert (done.minimal, used.unanswered > 0) == ((), True)
     assert (load(done.path).flaw, load(done.path).unanswered) == (None, True)
-    done, _ = run_attack(Failing(), tmp_path / "r", tmp_path / "s")
+    done, _ = run_attack(bold(), tmp_path / "r", tmp_path / "s")
     assert (len(done.minimal or ()), load(done.path).unanswered) == (2, False)
 
 
 @each("damage", "emptied", "cut", "gone", "line dropped")
 def test_damaged_run_never_counts_as_complete(finished_run: LoadedRun, tmp_path: Path, damage: str) -> None:
-    path = copy_run(finished_run, tmp_path / "r") / "minimal.jsonl"
+    path = shutil.copytree(finished_run.path, tmp_path / "r") / "minimal.jsonl"
     damage_file(path, damage)
     assert "minimal.jsonl does not match its checksum" in (load(path.parent).flaw or "")
 
@@ -201,7 +177,7 @@ def test_damaged_run_never_counts_as_complete(finished_run: LoadedRun, tmp_path:
 def test_invalid_record_is_named_by_its_line(
     finished_run: LoadedRun, tmp_path: Path, change: Callable[[Any], object]
 ) -> None:
-    path = copy_run(finished_run, tmp_path / "r") / "minimal.jsonl"
+    path = shutil.copytree(finished_run.path, tmp_path / "r") / "minimal.jsonl"
     first, second = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     change(second)
     path.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n", encoding="utf-8")
@@ -210,7 +186,7 @@ def test_invalid_record_is_named_by_its_line(
 
 
 def test_run_without_minimal_stays_the_same(tmp_path: Path, finished_run: LoadedRun) -> None:
-    plain, _ = run_attack(Failing(), tmp_path / "r", tmp_path / "s", minimal=0)
+    plain, _ = run_attack(bold(), tmp_path / "r", tmp_path / "s", minimal=0)
     assert (plain.minimal, (plain.path / "minimal.jsonl").exists()) == (None, False)
     assert "minimal" not in {**plain.parameters, **json.loads(plain.summary or "")}
     assert {**plain.parameters, "minimal": 2} == finished_run.parameters
@@ -754,22 +730,6 @@ def test_number_of_questions_grows_as_k_log_n(n: int, k: int, width: int) -> Non
         result, rounds = run_search(groups, lambda subset, needed=needed: needed <= subset)  # type: ignore[misc]
         assert result == SearchResult(needed, minimal=True)
         assert sum(map(len, rounds)) <= 2 * k * math.log2(n / k) + 4 * k + 2
-
-
-@each("n", 10, 200)
-@each("share", 0.05, 0.5, 0.95, 1.0)
-def test_additive_effects_take_few_questions(n: int, share: float) -> None:
-    rng = random.Random(n)
-    weights = [rng.randint(-3, 12) for _ in range(n)]
-    expected = max(1, share * sum(weights))
-
-    def enough(subset: Subset) -> bool:
-        return sum(weights[one] for one in subset) >= expected
-
-    result, rounds = run_search([[one] for one in range(n)], enough)
-    assert result.minimal
-    assert naive_minimal(result.subset, enough)
-    assert sum(map(len, rounds)) <= 3 * n
 
 
 @each(

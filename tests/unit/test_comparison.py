@@ -35,6 +35,7 @@ from distract.judging.consultation import ROUNDS
 from distract.judging.orders import Manner
 from distract.studies.attack.flips import COLUMNS, list_comparisons
 
+A = verdict("a")
 X, Y, Z = (Response(author, (f"By {author}.",)) for author in "xyz")
 LOW = Response("x", ("Worse.",), severity=2)
 PAIR = Comparison(case(responses=(X, Y)), X, Y)
@@ -42,6 +43,14 @@ PAIR = Comparison(case(responses=(X, Y)), X, Y)
 
 def make_row(protocol: str = "pairwise", attack: str = "none") -> Callable[..., Row]:
     return partial(Row, "c1", "p", "people", protocol, "j", attack, side(X), side(Y), label="a", data="d")
+
+
+def judge_pair(
+    one: Protocol | str, answer: Callable[[Request], Reply] | None = None, *, pair: Comparison = PAIR, **manner: Any
+) -> tuple[Row, list[list[Request]]]:
+    """Judge a pair under a protocol, by default with a judge of the first letter."""
+    own = protocols()[one] if isinstance(one, str) else one
+    return drive(judge_comparison(make_row(own.name), own, pair, Manner(**manner), False), answer or words())
 
 
 def words(text_of: Callable[[Request], str] = lambda r: "A") -> Callable[[Request], Reply]:
@@ -86,7 +95,7 @@ def test_leading_sides_follow_the_orders(protocol: str, orders: Any, expected: t
 @each("name", "base", "pairwise", "cot", "rank", "prepair", "swap-synthesize")
 @each("orders", "both", "given", "swapped")
 def test_row_sides_match_the_requests(name: str, orders: Any) -> None:
-    row, rounds = drive(judge_comparison(make_row(name), protocols()[name], PAIR, Manner(orders), False), FIRST)
+    row, rounds = judge_pair(name, FIRST, orders=orders)
     assert len(row.judgments) == len(row.shown)
     if name != "swap-synthesize":  # it shows both orders each time
         assert [one.preferred for one in row.judgments] == list(row.shown), "a judge of the first slot"
@@ -147,29 +156,29 @@ def broken_plan(error: BaseException | None, early: bool) -> Plan[tuple[Judgment
     (MemoryError(), "protocol 'mine' failed on case .*: MemoryError"),
 )
 def test_failing_protocol_is_reported_with_its_case(error: BaseException, message: str, early: bool) -> None:
-    own_protocol = protocol("mine")
     with pytest.raises(PluginError, match=message) as raised:
-        drive(track_usage("c[1]", own_protocol, broken_plan(error, early)), words())
+        drive(track_usage("c[1]", protocol(), broken_plan(error, early)), words())
     assert raised.value.__cause__ is error
     assert raised.value.exit_code == 4
 
 
 def test_own_errors_and_the_end_of_a_plan_pass_through() -> None:
     with pytest.raises(BackendError, match="gone"):
-        drive(track_usage("c1", protocol("mine"), broken_plan(BackendError("gone"), False)), words())
-    plan = track_usage("c1", protocol("mine"), broken_plan(None, False))
+        drive(track_usage("c1", protocol(), broken_plan(BackendError("gone"), False)), words())
+    plan = track_usage("c1", protocol(), broken_plan(None, False))
     next(plan)
     plan.close()
     with pytest.raises(KeyboardInterrupt):
-        drive(track_usage("c1", protocol("mine"), broken_plan(KeyboardInterrupt(), False)), words())
+        drive(track_usage("c1", protocol(), broken_plan(KeyboardInterrupt(), False)), words())
 
 
-def protocol(name: str) -> Protocol:
-    def never(comparison: Comparison) -> Plan[Judgment]:
-        yield []
-        return verdict("a")
+def ask_nothing(comparison: Comparison, received: Any = (), judgment: Any = A) -> Plan[Judgment]:
+    yield received
+    return judgment  # type: ignore[no-any-return]
 
-    return Protocol(name, "one of the tests", never, Calls(order=1))
+
+def protocol(ask: Callable[[Comparison], Plan[Judgment]] = ask_nothing, **more: Any) -> Protocol:
+    return Protocol("mine", "one of the tests", ask, Calls(order=1), **more)
 
 
 NAN, INF = float("nan"), float("inf")
@@ -219,32 +228,20 @@ SCORED: list[tuple[Any, str | None]] = [
 def test_foreign_judgment_is_validated(
     rules: tuple[str, ...], judgment: Any, message: str | None, orders: Any, samples: int
 ) -> None:
-    def ask(comparison: Comparison) -> Plan[Judgment]:
-        yield []
-        return judgment  # type: ignore[no-any-return]
-
-    own_protocol = Protocol(
-        "mine", "one of the tests", ask, Calls(order=1), rules=rules, orders="none" if rules else "swap"
-    )
-    plan = judge_comparison(make_row("mine"), own_protocol, PAIR, Manner(orders, samples), False)
+    own = protocol(partial(ask_nothing, judgment=judgment), rules=rules, orders="none" if rules else "swap")
     if message is None:
-        row, _ = drive(plan, words())
+        row, _ = judge_pair(own, orders=orders, samples=samples)
         assert {one.failure for one in row.judgments} == {judgment.failure}
         return
     with pytest.raises(PluginError, match=message) as raised:
-        drive(plan, words())
+        judge_pair(own, orders=orders, samples=samples)
     assert str(raised.value).startswith("protocol 'mine' on case 'c1': ")
 
 
 @each("received", None, [None], ["a"], [replace(request("x"), to="nobody")])  # type: ignore[arg-type]
 def test_foreign_request_is_validated(received: Any) -> None:
-    def ask(comparison: Comparison) -> Plan[Judgment]:
-        yield received
-        return verdict("a")
-
-    own_protocol = Protocol("mine", "one of the tests", ask, Calls(order=1))
     with pytest.raises(PluginError, match="protocol 'mine' failed on case 'c1': "):
-        drive(judge_comparison(make_row("mine"), own_protocol, PAIR, Manner(), False), words())
+        judge_pair(protocol(partial(ask_nothing, received=received)))
 
 
 @each("more", 0, 1)
@@ -259,24 +256,19 @@ def test_protocol_that_never_judges_is_reported(more: int) -> None:
             closed.append(more)
         return verdict("a")
 
-    plan = judge_comparison(
-        make_row("mine"), Protocol("mine", "one of the tests", ask, Calls(order=1)), PAIR, Manner("given"), False
-    )
     if more:
         with pytest.raises(PluginError, match="'mine' on case 'c1': asked 1,000 times and gave no judgment"):
-            drive(plan, words())
+            judge_pair(protocol(ask), orders="given")
     else:
-        assert drive(plan, words())[0].judgments == (verdict("a"),)
+        assert judge_pair(protocol(ask), orders="given")[0].judgments == (verdict("a"),)
     assert closed == [more]
 
 
 @each("returned", verdict("a"), None, [request("x")], iter([[request("x")]]))
 def test_protocol_that_returns_no_generator_is_reported(returned: Any) -> None:
-    own_protocol = Protocol("mine", "one of the tests", lambda comparison: returned, Calls(order=1))
-    with pytest.raises(
-        PluginError, match=r"'mine' failed on case 'c1': TypeError: ask returned .+, expected a generator"
-    ):
-        drive(judge_comparison(make_row("mine"), own_protocol, PAIR, Manner(), False), words())
+    message = r"'mine' failed on case 'c1': TypeError: ask returned .+, expected a generator"
+    with pytest.raises(PluginError, match=message):
+        judge_pair(protocol(lambda comparison: returned))
 
 
 def test_plan_lists_each_request_once_with_its_usage() -> None:
@@ -288,7 +280,7 @@ def test_plan_lists_each_request_once_with_its_usage() -> None:
     types: list[type] = []
 
     def watched() -> Plan[object]:
-        stepped = track_usage("c1", protocol("mine"), plan())
+        stepped = track_usage("c1", protocol(), plan())
         requests = next(stepped)
         while True:
             types.append(type(requests))
@@ -309,8 +301,7 @@ def test_unjudgeable_pair_is_excluded_without_a_request() -> None:
         ("quadruple", PAIR, "fewer than 4 responses"),
         ("quadruple", Comparison(case(responses=(X, Y, Z)), X, Y), "fewer than 4 responses"),
     ):
-        row, rounds = drive(judge_comparison(make_row(name), protocols()[name], one, Manner(), False), words())
-        assert (row, rounds) == (make_row(name)(excluded=reason), [])
+        assert judge_pair(name, pair=one) == (make_row(name)(excluded=reason), [])
     helped, rounds = drive(judge_comparison(make_row(), protocols()["strong-reference"], PAIR, Manner(), True), FIRST)
     assert (helped.excluded, rounds[0][0].to) == (None, "reference")
 
@@ -318,6 +309,7 @@ def test_unjudgeable_pair_is_excluded_without_a_request() -> None:
 @each(
     "name, responses, only_pairs, reason",
     ("pairwise", (X, Y), True, None),
+    ("wild-bench", (X, Y), True, None),
     ("pairwise", (X,), True, "fewer than 2 responses"),
     ("pairwise", (X,), False, None),
     ("triadic", (X, Y), False, None),
@@ -341,7 +333,7 @@ def test_others_are_originals_beside_the_pair(shows: int | None, expected: tuple
 
 def test_rotating_protocol_chooses_how_many_it_shows() -> None:
     one = Comparison(case(responses=(X, Y, Z)), X, Y)
-    row, rounds = drive(judge_comparison(make_row("triadic"), protocols()["triadic"], one, Manner(), False), FIRST)
+    row, rounds = judge_pair("triadic", FIRST, pair=one)
     assert (len(row.judgments), row.shown) == (3, ())
     assert all(r.slots is not None and len(r.slots.shown) == 3 for r in rounds[0])
 
@@ -381,7 +373,7 @@ def test_resampling_without_samples_is_excluded_unasked(name: str, samples: int)
 
 def test_unfit_comparison_is_not_resampled() -> None:
     one = protocols()["triadic"]
-    before, _ = drive(judge_comparison(make_row("triadic"), one, PAIR, Manner(), False), words())
+    before, _ = judge_pair("triadic")
     again, rounds = drive(
         resample_comparison(before, make_row("triadic", RESAMPLED), one, PAIR, Manner(), False), words()
     )

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from builders import case, drive, finish, scored, set_up, verdict
+from builders import case, drive, finish, run_parameters, scored, set_up, verdict
 from command_result import Run, print_parts
 from fakes import Counted
 from hypothesis import example, given, strategies as st
@@ -235,12 +235,6 @@ def test_judge_with_a_known_cycle_is_detected() -> None:
         assert find(results, "chain_rate", protocol).value == 1.0
 
 
-def test_always_tying_judge_has_no_chain_and_no_reversal() -> None:
-    results = figures(judge_cases(TIES, make_case()), RULES)
-    assert {f.value for f in results} == {0.0}
-    assert find(results, "chain_rate", "pairwise").n == 4
-
-
 def test_consistent_judge_is_consistent_under_every_protocol() -> None:
     names = [name for name, protocol in protocols().items() if protocol.reference != "required" and protocol.shows != 4]
     rows = judge_cases(fair, make_case(), names=names)
@@ -367,26 +361,9 @@ def test_possible_self_judging_is_noted(tmp_path: Path) -> None:
         assert ["gpt-4" in note for note in notes] == names_it
 
 
-@each(
-    "cases, more, message",
-    ([make_case(authors="xy")], {}, "no case can be judged (fewer than three responses by different authors)"),
-    ([make_case()], {"sets": 0}, "--sets 0: expected a number of triples and quadruples from 1"),
-    ([make_case()], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
-    ([make_case()], {"names": ["quadruple"]}, "quadruple shows 4 responses; name a protocol that shows two or three"),
-    (
-        [make_case()],
-        {"names": ["strong-reference"]},
-        "strong-reference fits none of the cases (no reference in the data)",
-    ),
-    ([make_case()], {"names": ["pairwse"]}, "unknown protocol 'pairwse'; did you mean 'pairwise'?"),
-    ([make_case(authors="xyz")], {"names": ["triadic"]}, "triadic fits none of the cases (fewer than four responses"),
-)
-def test_impossible_study_is_one_clear_line(
-    tmp_path: Path, cases: list[Case], more: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(UsageError) as raised:
-        ready(tmp_path, make_planted("fair"), cases, **more)
-    assert message in str(raised.value)
+def test_number_of_sets_is_checked_without_the_command_too(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--sets 0: expected a number of triples and quadruples from 1"):
+        ready(tmp_path, make_planted("fair"), [make_case()], sets=0)
     assert not (tmp_path / "run").exists()
 
 
@@ -403,16 +380,8 @@ def render(parameters: dict[str, Any], rows: Sequence[Row]) -> str:
 
 
 def parameters_of(*names: str) -> dict[str, Any]:
-    return {
-        "judge": "[bold red]:m:[/] \x1b[31mred",
-        "data": {"name": "d\x07.jsonl", "cases": 9},
-        "limit": 3,
-        "sets": 4,
-        "seed": 0,
-        "protocols": {name: protocols()[name].rules if name in protocols() else () for name in names},
-        "left_out": {},
-        "self_judging": [],
-    }
+    usual = run_parameters("", {name: protocols()[name].rules if name in protocols() else () for name in names})
+    return {**usual, "judge": "[bold red]:m:[/] \x1b[31mred", "data": {"name": "d\x07.jsonl", "cases": 9}, "sets": 4}
 
 
 def test_tying_judge_is_not_called_consistent() -> None:
@@ -493,14 +462,21 @@ def test_no_valid_verdict_is_inconclusive(command: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--data", "d.jsonl", "--sets", "0"), "--sets"),
+        (("--sets", "0"), "--sets"),
+        (("--limit", "0"), "expected a number of cases from 1"),
         (("--data", "nowhere.jsonl"), "nowhere.jsonl"),
-        (("--data", "tweakset"), "fewer than three responses by different authors"),
-        (("--data", "d.jsonl", "--protocol", "nothing"), "unknown protocol 'nothing'"),
-        (("--data", "d.jsonl", "--seed", "1", "--out", "r"), "a different run (they differ in manner, seed)"),
+        (("--data", "tweakset"), "no case can be judged (fewer than three responses by different authors)"),
+        (("--protocol", "pairwse"), "unknown protocol 'pairwse'; did you mean 'pairwise'?"),
+        (("--protocol", "quadruple"), "quadruple shows 4 responses; name a protocol that shows two or three"),
+        (("--protocol", "strong-reference"), "strong-reference fits none of the cases (no reference in the data)"),
+        (("--data", "xyz.jsonl", "--protocol", "triadic"), "triadic fits none of the cases (fewer than four responses"),
+        (("--seed", "1", "--out", "r"), "a different run (they differ in manner, seed)"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(command: Run, arguments: tuple[str, ...], message: str) -> None:
-    command("planted:fair", "--data", "d.jsonl", "--out", "r", "--protocol", "pairwise")
-    ran = command("planted:fair", *arguments, *(() if "nothing" in arguments else ("--protocol", "pairwise")))
+    Path("xyz.jsonl").write_text(native(make_case(authors="xyz")) + "\n", encoding="utf-8")
+    command("planted:fair", "--data", "d.jsonl", "--out", "r")
+    data = () if "--data" in arguments else ("--data", "d.jsonl")
+    ran = command("planted:fair", *data, *arguments)
+    assert not Path(".distract/runs").exists()
     assert (ran.code, ran.out, message in ran.err.splitlines()[-1], "Traceback" in ran.err) == (2, "", True, False)

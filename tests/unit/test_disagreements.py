@@ -167,6 +167,11 @@ def judged(run: Run) -> Run:
     return run
 
 
+def read_data(page: str) -> Any:
+    """The data of a page's browser."""
+    return json.loads(Path(page).read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0])
+
+
 def test_flips_lists_what_the_page_and_the_figures_count(judged: Run) -> None:
     document = judged("flips", "r", "--top", "all", "--json").document
     listed = {one["case"]: one for one in document["disagreements"]}
@@ -181,8 +186,7 @@ def test_flips_lists_what_the_page_and_the_figures_count(judged: Run) -> None:
     results = judged("report", "r", "--json").results
     wrong = sum(one["n"] - one["k"] for one in results if one["measure"] == "accuracy")
     assert wrong == document["total"]
-    script = Path("p.html").read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0]
-    data = json.loads(script)
+    data = read_data("p.html")
     assert {one["case"] for one in data["verdicts"]} == set(listed)
     assert {one["verdict"] for one in data["verdicts"]} == {
         "prefers the worse", "passes what people fail", "fails what people pass",
@@ -243,8 +247,7 @@ def test_replayed_judge_shows_texts_and_words(run: Run) -> None:
     assert run("meta", "--judge", f"replay:{path}", "--html", "p.html", "--markdown", "p.md").code == 0
     rows = json.loads(path.read_text(encoding="utf-8"))
     known = {text for one in rows for text in (one["input"], one["output_1"], one["output_2"])}
-    script = Path("p.html").read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0]
-    data = json.loads(script)
+    data = read_data("p.html")
     assert data["verdicts"]
     for one in data["verdicts"]:
         titles = {title: data["texts"][at[0]] for kind, title, *at in one["parts"] if kind == "text"}
@@ -256,11 +259,7 @@ def test_replayed_judge_shows_texts_and_words(run: Run) -> None:
 
 def test_replayed_run_shows_the_same(judged: Run) -> None:
     assert judged("meta", "--judge", "replay:r", "--html", "q.html").code == 0
-    first, second = (
-        json.loads(Path(name).read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0])
-        for name in ("p.html", "q.html")
-    )
-    assert first == second
+    assert read_data("p.html") == read_data("q.html")
 
 
 def test_browser_is_empty_without_disagreements() -> None:

@@ -81,11 +81,7 @@ def test_flip_names_winner_loser_and_rewritten_response() -> None:
 
 def test_largest_margin_comes_first() -> None:
     flips = find_flips(ROWS, (), "pairwise", None, "f")
-    assert [(flip.case, flip.rewritten, flip.margin) for flip in flips] == [
-        ("c4", "x", 2.0),
-        ("c1", "y", 1.375),
-        ("c2", "y", 0.625),
-    ]
+    assert [(flip.case, flip.margin) for flip in flips] == [("c4", 2.0), ("c1", 1.375), ("c2", 0.625)]
     assert {(flip.original, flip.rewrite) for flip in flips} == {("", "")}
     assert find_flips(ROWS, (), "pairwise", None, "f", most=1) == flips[:1]
     assert find_flips(ROWS, (), "pairwise", None, "f", most=0) == ()
@@ -327,14 +323,6 @@ def test_run_without_flips_says_how_many_could(run: Run) -> None:
     check_refusal(run("explain", "r", "--attack", "prolixity"), "no verdict of these protocols and attacks flipped")
 
 
-def test_damaged_texts_are_skipped(attacked: Run) -> None:
-    whole = attacked("flips", "r").out
-    entries = [{"key": ["x"], "text": "a"}, {"key": {}}, {"text": 1}, {"key": None, "text": None}]
-    Path("r/texts.jsonl").write_text("".join(json.dumps(one) + "\n" for one in entries), encoding="utf-8")
-    report = attacked("flips", "r")
-    assert (report.code, report.out) == (0, whole)
-
-
 def test_words_of_the_judge_are_shown_where_they_are_kept(run: Run) -> None:
     write_data({"one": ("It is perhaps so, I think.", "It is perhaps so, I think. Yes.")})
     judge = (*ATTACK, "--attack", "prolixity", "--generator", "rules", "--protocol", "cot")
@@ -378,36 +366,21 @@ def test_other_outcomes_are_shown_when_asked_for(run: Run) -> None:
     check_refusal(run("flips", "r", "--outcome", "held"))
 
 
-@each(
-    "outcome, margins, before, after",
-    (
-        "flip",
-        ((0.2, 0.7), (0.8, 0.1)),
-        "before: other wins by probability 0.70 to 0.20 for mine",
-        "after:  mine wins by probability 0.80 to 0.10 for other",
-    ),
-    (
-        "softened",
-        ((0.2, 0.7), (0.4, 0.4)),
-        "before: other wins by probability 0.70 to 0.20 for mine",
-        "after:  mine ties by probability 0.40 to 0.40 for other",
-    ),
-    (
-        "counter-flip",
-        ((0.8, 0.1), (0.2, 0.7)),
-        "before: mine wins by probability 0.80 to 0.10 for other",
-        "after:  other wins by probability 0.70 to 0.20 for mine",
-    ),
-)
+LOST = (0.2, 0.7), "other wins by probability 0.70 to 0.20 for mine"
+WON = (0.8, 0.1), "mine wins by probability 0.80 to 0.10 for other"
+TIED = (0.4, 0.4), "mine ties by probability 0.40 to 0.40 for other"
+
+
+@each("outcome, before, after", ("flip", LOST, WON), ("softened", LOST, TIED), ("counter-flip", WON, LOST))
 def test_sentences_name_the_winner_of_each_outcome(
-    outcome: FlipOutcome, margins: tuple[Margins, Margins], before: str, after: str
+    outcome: FlipOutcome, before: tuple[Margins, str], after: tuple[Margins, str]
 ) -> None:
-    flip = Flip("c", "pairwise", None, "f", "mine", "other", *margins, 0.0, "a", "b", outcome=outcome)
+    flip = Flip("c", "pairwise", None, "f", "mine", "other", before[0], after[0], 0.0, "a", "b", outcome=outcome)
     run = LoadedRun(Path("r"), {"judge": "j"}, (), (), None, None)
     *_, first, second = flips_report(run, [ShownFlip(flip, "", "", ((), ()))], 1, whole=False)
     assert isinstance(first, Sentence)
     assert isinstance(second, Sentence)
-    assert (str(first.text), str(second.text)) == (before, after)
+    assert (str(first.text), str(second.text)) == (f"before: {before[1]}", f"after:  {after[1]}")
 
 
 ONE = st.sampled_from([verdict("a"), verdict("b"), verdict("tie"), verdict(None)])

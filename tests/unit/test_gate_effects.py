@@ -160,11 +160,6 @@ def test_hollow_answer_needs_no_eligible_baseline() -> None:
     assert (check.decision, check.k, check.n, check.eligible_share) == ("pass", 0, 40, 1.0)
 
 
-@each("effect, sign", *((effect, sign) for effect in EFFECTS for sign in ("?", "x")))
-def test_effect_without_verdicts_never_passes(effect: str, sign: str) -> None:
-    assert decide(run_of([("a", sign)] * 60, effect), EQUAL).decision == "inconclusive"
-
-
 def test_runs_from_before_effects_are_about_flips() -> None:
     run = make_run(pair_rows([("a", "a")] * 40, "same"))
     assert find_kind(run.parameters, "f") == AttackKind("f", "same", "same")

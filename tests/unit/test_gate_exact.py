@@ -1,12 +1,11 @@
 """Test the decisions of a gate on a finished run, and that it fails closed."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from builders import near, row, scored, verdict as verdict_of
 from gate_builders import A, B, make_run, rows
 from hypothesis import given, settings, strategies as st
 from loops import each
+from test_gate_monitor import P, parameters
 
 from distract.core.errors import UsageError
 from distract.core.records import Row
@@ -24,7 +24,7 @@ from distract.studies.gate import monitor as module
 from distract.studies.gate.exact import clustered_hits_reason, count_needed, shrink_counts, uneven_prompts_reason
 from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.live import LiveGate, record, replay_gate
+from distract.studies.gate.live import LiveGate, replay_gate
 from distract.studies.gate.monitor import (
     BETS,
     Bets,
@@ -36,8 +36,7 @@ from distract.studies.gate.monitor import (
     log_mean,
     outcome_gains,
 )
-from distract.studies.gate.verdict import AT_ONCE, DiscernmentMonitor, Verdict, assess_run, conclude
-from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.gate.verdict import AT_ONCE, DiscernmentMonitor, Verdict
 
 
 def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", invalid: int = 0, **more: Any) -> list[Row]:
@@ -63,13 +62,6 @@ def gate(*parts: list[Row], threshold: float = 0.10, **more: Any) -> tuple[str, 
 )  # fmt: skip
 def test_single_check_decides(k: int, n: int, decision: str) -> None:
     assert gate(rate(k, n))[0] == decision
-
-
-def test_all_checks_must_pass() -> None:
-    good, open_, bad = rate(0, 100), rate(8, 100, attack="g"), rate(60, 100, attack="h")
-    assert gate(good, rate(0, 60, attack="g"))[0] == "pass"
-    assert gate(good, open_)[0] == "inconclusive"
-    assert gate(good, open_, bad)[0] == "fail"
 
 
 def test_failures_are_adjusted_for_their_number() -> None:
@@ -383,16 +375,18 @@ Step = tuple[Fraction, list[Fraction]]
 """The chance at the threshold of a decision so far, and of each number of hits without a decision."""
 
 
-def by_paths(threshold: float, side: Direction, alpha: float, n: int) -> Step:
-    """The step computed by enumerating all sequences of n outcomes."""
-    rate, decided, left = chance(threshold, side), Fraction(0), [Fraction(0)] * (n + 1)
-    for way in product((0, 1), repeat=n):
-        weight = rate ** sum(way) * (1 - rate) ** (n - sum(way))
-        if any(is_enough(threshold, side, alpha, sum(way[:m]), m - sum(way[:m])) for m in range(n + 1)):
-            decided += weight
-        else:
-            left[sum(way)] += weight
-    return decided, left
+def count_paths(threshold: float, side: Direction, alpha: float, most: int) -> Iterator[Step]:
+    """Steps for each n, from the number of paths to each count."""
+    rate, decided, ways = chance(threshold, side), Fraction(0), [1]
+    for n in range(most + 1):
+        if n:
+            ways = [a + b for a, b in zip([*ways, 0], [0, *ways], strict=True)]
+        left = [number * rate**hits * (1 - rate) ** (n - hits) for hits, number in enumerate(ways)]
+        for hits in range(n + 1):
+            if ways[hits] and is_enough(threshold, side, alpha, hits, n - hits):
+                decided += left[hits]
+                ways[hits], left[hits] = 0, Fraction(0)
+        yield decided, left
 
 
 def least_end(step: Step, alpha: float) -> int:
@@ -413,8 +407,7 @@ def as_hits(limits: Boundary, side: Direction, name: str) -> list[int]:
 def test_boundary_matches_exact_paths(threshold: float, alpha: float, side: Direction) -> None:
     limits = boundary(threshold, alpha, alpha, 9)
     at, ends = as_hits(limits, side, "at"), as_hits(limits, side, "end")
-    for n in range(10):
-        step = by_paths(threshold, side, alpha, n)
+    for n, step in enumerate(count_paths(threshold, side, alpha, 9)):
         assert [hits >= at[n] for hits in range(n + 1)] == [
             is_enough(threshold, side, alpha, hits, n - hits) for hits in range(n + 1)
         ]
@@ -485,9 +478,8 @@ def decide_finished(parts: Sequence[Row], limits: Limits = LIMITS) -> Verdict:
 
 def decide_live(parts: Sequence[Row], limits: Limits = LIMITS) -> Verdict:
     labelled = len({one.case for one in parts if one.label})
-    prompts = len({one.case for one in parts})
-    own = record(limits, [("pairwise", "f", "flip_rate")], [1] * prompts, labelled=labelled)
-    return replay_gate({"limit": prompts, "protocols": {"pairwise": []}, "gate": own}, parts).verdict()
+    config = parameters([P], [1] * len({one.case for one in parts}), limits=limits, labelled=labelled)
+    return replay_gate(config, parts).verdict()
 
 
 @each(
@@ -556,12 +548,6 @@ def test_labels_never_turn_anything_into_a_pass_or_hide_a_failure(signs: list[st
         assert after.usable == {"pairwise": "yes"}
 
 
-def test_run_without_pairs_never_passes_a_labelled_gate() -> None:
-    (one,) = assess_run(CompactRows((), {"pairwise": []}), {"pairwise": []})
-    assert one.usable is None
-    assert "no pair was judged before a rewrite" in (one.doubt or "")
-
-
 def monitor_of(outcomes: str) -> DiscernmentMonitor:
     """The monitor after one prompt each, labelled ``a``, without any rewrite."""
     monitor = DiscernmentMonitor("pairwise", None, labelled=True)
@@ -601,8 +587,7 @@ def test_batch_ends_where_the_first_bet_could(outcomes: str) -> None:
 def run_live(parts: Sequence[Row], ahead: int = 1) -> tuple[LiveGate, int]:
     """Mimic the loop: judge prompts under the check while it is open, then only before any rewrite."""
     prompts = [[one for one in parts if one.case == name] for name in dict.fromkeys(one.case for one in parts)]
-    own = record(LIMITS, [("pairwise", "f", "flip_rate")], [1] * len(prompts), labelled=len(prompts))
-    gate, used = LiveGate({"limit": len(prompts), "protocols": {"pairwise": []}, "gate": own}), 0
+    gate, used = LiveGate(parameters([P], [1] * len(prompts), limits=LIMITS, labelled=len(prompts))), 0
     while used < len(prompts) and (gate.open or gate.doubtful):
         is_open = bool(gate.open)
         for prompt in prompts[used : used + max(gate.batch_size(), ahead)]:
@@ -626,8 +611,7 @@ def test_passed_gate_goes_on_until_labels_show_something(
         one if one.target else replace(one, label="a" if right(int(one.case[1:])) else "b") for one in rows("0" * 100)
     ]
     gate, judged = run_live(parts)
-    verdict = gate.verdict()
-    assert verdict.effort
+    verdict: Any = gate.verdict()
     assert verdict.effort.cases == judged
     assert abs(judged - used) <= AT_ONCE
     assert (verdict.decision, verdict.effort.stopped) == (decision, stopped)
@@ -636,10 +620,9 @@ def test_passed_gate_goes_on_until_labels_show_something(
 
 def test_exhausted_budget_is_named_where_labels_are_still_open() -> None:
     parts = [replace(one, label="a" if int(one.case[1:]) % 2 else "b") for one in rows("0" * 40)]
-    own = record(Limits.of(max_flip_rate=0.1), [("pairwise", "f", "flip_rate")], [1] * 100, labelled=100, budget=9)
-    verdict = replay_gate({"limit": 100, "protocols": {"pairwise": []}, "gate": own}, parts).verdict()
+    config = parameters([P], [1] * 100, labelled=100, budget=9)
+    verdict: Any = replay_gate(config, parts).verdict()
     assert verdict.decision == "inconclusive"
-    assert verdict.effort
     assert verdict.effort.cut
     assert verdict.effort.stopped == "the budget of 9 calls allows no further case"
 
@@ -651,8 +634,3 @@ def test_checks_of_usable_protocols_still_pass() -> None:
     decisions = [(check.protocol, check.decision) for check in verdict.checks]
     assert decisions == [("absolute", "inconclusive"), ("pairwise", "pass")]
     assert verdict.decision == "inconclusive"
-
-
-def test_verdict_without_checks_needs_no_discernment() -> None:
-    verdict = conclude([], Limits.of(max_flip_rate=0.1), [monitor_of("").assess()], None)
-    assert (verdict.decision, verdict.usable, verdict.threshold) == ("inconclusive", {}, None)

@@ -20,7 +20,7 @@ from distract.studies.gate import finished
 from distract.studies.gate.finished import rise_tests
 from distract.studies.gate.identity import check_comparable
 from distract.studies.gate.limits import Limits
-from distract.studies.gate.verdict import Check, Verdict
+from distract.studies.gate.verdict import Verdict
 
 
 def decide(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> Verdict:
@@ -32,7 +32,7 @@ def compare(before: str, now: str, limits: Limits | None = None, prompts: int | 
     return decide(old, new, limits or Limits.of())
 
 
-def only_check(verdict: Verdict) -> Check:
+def only_check(verdict: Verdict) -> Any:
     (check,) = verdict.checks
     return check
 
@@ -85,8 +85,6 @@ def test_pairs_are_counted_where_both_runs_have_them() -> None:
     assert (check.n, check.k, check.only_here, check.only_there) == (5, 3, 2, 1)
     assert (check.value, check.reference, check.invalid, check.excluded) == (3 / 5, 2 / 5, 1, 1)
     assert verdict.notes[0] == "not compared, as eligible in one run only: pairwise under f (1 before, 2 now)"
-    assert check.lower is not None
-    assert check.upper is not None
     assert check.lower < 1 / 5 < check.upper
     assert check.eligible_share == 8 / 9
 
@@ -112,10 +110,8 @@ def test_counts_and_p_values_agree_with_a_second_count(pairs: list[tuple[str, st
     else:
         assert (check.p_value, check.value, check.decision) == (None, None, "inconclusive")
     if check.lower is not None and check.lower > 0:
-        assert check.p_value is not None
         assert check.p_value <= 0.05
     if check.decision == "pass":
-        assert check.upper is not None
         assert check.upper < 0.05
         assert check.invalid <= 0.2 * sum(new in "10?!" for _, new in pairs)
 
@@ -149,7 +145,6 @@ def test_pairs_of_one_prompt_count_for_less() -> None:
     assert only_check(compare("0" * 40, "1" * 40, prompts=20)).decision == "fail"
     few, enough = (only_check(compare("0" * 240, "0" * 240, prompts=prompts)) for prompts in (58, 60))
     assert (few.decision, enough.decision) == ("inconclusive", "pass")
-    assert few.needed is not None
     assert few.needed >= 240
 
 
@@ -164,14 +159,6 @@ def test_failures_are_adjusted_for_their_number() -> None:
     worse = decide(old, make_run([*rows("1" * 8), *rows("0" * 8, attack="g")]), Limits.of())
     assert worse.decision == "fail"
     assert worse.reason.startswith("pairwise under f: the flip rate rose from 0.0% to 100.0%")
-
-
-def test_one_open_check_keeps_the_others_from_passing() -> None:
-    old = make_run([*rows("0" * 80), *rows("0000", attack="g")], "before")
-    verdict = decide(old, replace(old, path=Path("now")), Limits.of(certify=True, min_eligible=0.0))
-    assert [check.decision for check in verdict.checks] == ["pass", "inconclusive"]
-    assert (verdict.decision, verdict.exit_code) == ("inconclusive", 1)
-    assert verdict.reason.startswith("pairwise under g: a rise of ")
 
 
 def test_passing_gate_states_the_reason() -> None:

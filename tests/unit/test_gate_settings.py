@@ -25,7 +25,7 @@ from distract.core.runs import LoadedRun
 from distract.stats import intervals
 from distract.studies.gate import ci_reports
 from distract.studies.gate.finished import decide
-from distract.studies.gate.limits import LARGEST, AttackKind, Limits, load_settings, merge_limits
+from distract.studies.gate.limits import AttackKind, Limits, load_settings, merge_limits
 from distract.studies.gate.monitor import boundary
 from distract.studies.gate.power import TailTest, analyse_power, binomial_cdf, compute_path, power_report
 from distract.studies.gate.verdict import Verdict
@@ -373,26 +373,17 @@ def test_at_most_agrees_with_scipy(n: int, rate: float) -> None:
 @given(thresholds, st.floats(0, 1), st.sampled_from([0.5, 0.8, 0.9, 0.99]), levels)
 def test_required_number_agrees_with_brute_force(threshold: float, share: float, power: float, level: float) -> None:
     rate = share * threshold * 0.8
-    n = TailTest(threshold, level).least(rate, power)
+    n: Any = TailTest(threshold, level).least(rate, power)
     assume(n is not None)
-    assert n is not None
     many = np.arange(1, 2 * n + 400)
     powers = binom.cdf(binom.ppf(level, many, threshold) - 1, many, rate)
     short = np.flatnonzero(powers < power)
     assert n == (many[short[-1]] + 1 if len(short) else 1)
 
 
-def test_power_is_not_monotonic_in_n() -> None:
-    n = analyse_power(0.1, 0.05, 0.9, 0.95).finished.n
-    smaller = [less for less in range(1, n) if chance(PASSES, less, 0.05) >= 0.9]
-    assert smaller
-    assert chance(PASSES, n - 1, 0.05) < 0.9
-
-
 @each("rate, power, checks", (0.02, 0.9, 1), (0.05, 0.8, 3), (0.25, 0.9, 1), (0.25, 0.9, 5))
 def test_live_cap_is_the_smallest_that_reaches_the_power(rate: float, power: float, checks: int) -> None:
-    power_plan = analyse_power(0.1, rate, power, 0.95, checks)
-    assert power_plan.live is not None
+    power_plan: Any = analyse_power(0.1, rate, power, 0.95, checks)
     alphas = (1 - 0.95) / checks, 1 - 0.95
     for cap, enough in ((power_plan.live.cap, True), (power_plan.live.cap - 1, False)):
         there = compute_path(boundary(0.1, *alphas, cap), rate)
@@ -522,8 +513,7 @@ def test_failure_allows_for_the_number_of_checks() -> None:
     verdict = decide(run_of(*parts, attacks=list("fghijklm")), limits)
     assert verdict.decision == "inconclusive"
     assert "is above 0.235, but may be so by chance among 8 checks" in verdict.reason
-    assert verdict.checks[0].lower is not None
-    assert verdict.checks[0].lower > 0.235
+    assert (verdict.checks[0].lower or 0) > 0.235
 
 
 def test_confidence_sets_the_bounds() -> None:
@@ -568,13 +558,6 @@ def test_noise_and_worths_are_gated_together() -> None:
     verdict = decide(run, Limits.of(max_flip_rate=0.3, max_shift=0.5), control=True)
     assert [check.measure for check in verdict.checks] == ["excess_flip_rate", "shift"]
     assert verdict.decision == "pass"
-
-
-@each("name", "margin", "max_shift", "max_exchange_rate")
-@each("amount", -0.1, float("nan"), float("inf"), LARGEST + 1)
-def test_wrong_amounts_are_refused(name: str, amount: float) -> None:
-    with pytest.raises(UsageError, match=rf"^--{name.replace('_', '-')} .*: expected a number from 0 to 1000"):
-        Limits.of(**{name: amount})
 
 
 def test_worths_are_in_every_output() -> None:

@@ -15,10 +15,10 @@ from loops import each
 
 from distract.core.attack import Attack
 from distract.core.backend import Backend
-from distract.core.errors import BackendError, DataError, UsageError
+from distract.core.errors import BackendError, UsageError
 from distract.core.job import Job
 from distract.core.records import RESAMPLED, Case, Reply, Request, Response, Row, Side
-from distract.core.registry import attacks, protocols
+from distract.core.registry import protocols
 from distract.core.runs import LoadedRun, load
 from distract.core.usage import Tally
 from distract.data import datasets
@@ -30,7 +30,7 @@ from distract.studies.estimate import estimate
 from distract.studies.meta import session
 from distract.studies.meta.measures import Agreement
 from distract.studies.meta.panel import MetaResult, measure_judges
-from distract.studies.meta.session import JudgeSource, MetaConfig, is_one_sided, judge_labelled, prepare, select
+from distract.studies.meta.session import MetaConfig, is_one_sided, judge_labelled, prepare, select
 from distract.studies.meta.study import document, from_run
 
 
@@ -96,14 +96,6 @@ def test_case_gives_a_row_for_each_pair_and_protocol(
         assert row.label in (("tie",) if preferred == "tie" else ("a", "b"))
         assert (row.cluster, row.excluded, bool(row.keys)) == (one.cluster, None, True)
     assert result.rewrites == []
-
-
-def test_unfit_case_is_one_excluded_row_without_controls() -> None:
-    one = case(responses=(X, Y), preferred="x")
-    parameters = MetaConfig("j", (protocols()["triadic"],), controls=(attacks()["null"],), resample=True)
-    result, rounds = drive(judge_labelled("d", one, parameters), first)
-    assert [(row.attack, row.excluded) for row in result.rows] == [("none", "fewer than 3 responses")]
-    assert (result.rewrites, rounds) == ([], [])
 
 
 def test_exclusion_extends_to_controls(tmp_path: Path) -> None:
@@ -192,50 +184,6 @@ def test_planted_judge_has_its_planted_accuracy(tmp_path: Path) -> None:
         rule = "score" if one == "absolute" else None
         difference = find(result, "accuracy", one, against=other, rule=rule, data="d.jsonl")
         assert (difference.value, difference.n, difference.compared) == (0.0, 20, "not distinguishable")
-
-
-def test_first_slot_judge_is_right_in_one_order_of_two(tmp_path: Path) -> None:
-    result = measure(run(ready(tmp_path, "first", PLANTED, ["base", "pairwise", "cot"])))
-    for name in ("base", "pairwise", "cot"):
-        assert [find(result, m, name).k for m in ("accuracy", "accuracy_both_orders", "equal_verdicts")] == [10, 0, 0]
-        assert (find(result, "first_slot_rate", name).k, find(result, "order_inconsistency", name).value) == (20, 1.0)
-        kappas = {order: find(result, "kappa", name, order=order).value for order in ("given", "swapped", "both")}
-        assert kappas == {"given": 0.0, "swapped": 0.0, "both": pytest.approx(0.0)}
-        assert find(result, "self_agreement", name).value == pytest.approx(1 - 1 / (1 / 2 + 1 / 38))
-
-
-@each("orders, k", ("given", 7), ("swapped", 3))
-def test_one_order_first_slot_accuracy_follows_the_data(tmp_path: Path, orders: Any, k: int) -> None:
-    result = measure(run(ready(tmp_path, "first", PLANTED, ["base"], manner=Manner(orders))))
-    assert [(f.k, f.n) for f in (find(result, m, "base") for m in ("accuracy", "accuracy_both_orders"))] == [
-        (k, 10)
-    ] * 2
-    assert not [f for f in result if f.measure in ("equal_verdicts", "self_agreement", "order_inconsistency")]
-
-
-def test_missing_verdict_is_never_right_and_never_a_tie(tmp_path: Path) -> None:
-    result = measure(run(ready(tmp_path, "garbage", [*PLANTED[:3], long(10, "tie")], ["base", "absolute"])))
-    for f in result:
-        if f.measure in ("accuracy", "accuracy_both_orders") and f.against is None and f.subset is None:
-            assert (f.n, f.value, f.invalid) == (0, None, 8 if (f.protocol, f.measure) == ("base", "accuracy") else 4)
-    assert find(result, "invalid_rate", "base").k == 4
-    assert find(result, "kappa", "base", order="both").value == 0.0
-
-
-def test_only_a_tie_is_right_for_a_tie_label(tmp_path: Path) -> None:
-    cases = [long(i, "tie") for i in range(4)]
-    result = measure(run(ready(tmp_path, "longer", cases, ["pairwise", "absolute"])))
-    assert (find(result, "accuracy", "pairwise").k, find(result, "accuracy", "pairwise").n) == (0, 8)
-    same = [Case(one.id, one.prompt, (X, Response("y", X.turns)), "tie") for one in cases]
-
-    def equal(request: Request) -> Reply:
-        outcomes = dict(request.slots.outcomes) if request.slots else {}
-        outcome_text = outcomes.get("tie", "4")
-        return Reply(probabilities=tuple(float(choice == outcome_text) for choice in request.choices), mass=1.0)
-
-    result = measure(run(ready(tmp_path, ScriptedBackend(equal), same, ["pairwise", "absolute"], out="tied")))
-    assert find(result, "accuracy", "pairwise").value == 1.0
-    assert find(result, "accuracy", "absolute", rule="rating").value == 1.0
 
 
 # Data that always list the better response at the same place.
@@ -441,41 +389,6 @@ def test_run_is_reproducible_and_reads_back_unchanged(tmp_path: Path) -> None:
     assert whole["panel"] is None
 
 
-@each(
-    "judge, names, excluded, invalid",
-    ("fair", ["base", "pairwise"], {}, {}),
-    # Three cases of two responses; one of three, which has three pairs.
-    ("fair", ["base", "triadic"], {"fewer than 3 responses": 3}, {}),
-    ("garbage", ["base", "absolute"], {}, {"no verdict": 6 * 2 + 6}),
-    ("garbage", ["triadic", "base"], {"fewer than 3 responses": 3}, {"no verdict": 3 * 3 + 6 * 2}),
-)
-def test_reasons_are_counted_by_judge(
-    tmp_path: Path, judge: str, names: list[str], excluded: dict[str, int], invalid: dict[str, int]
-) -> None:
-    cases = [*PLANTED[:3], case("three", responses=(X, Y, Z), preferred="tie")]
-    loaded = run(ready(tmp_path, judge, cases, names))
-    (message,) = document(measure_judges([from_run(loaded.parameters, loaded.rows)]))["judges"]
-    assert (message["excluded"], message["invalid"]) == (excluded, invalid)
-
-
-def test_document_figures_are_rounded_at_any_depth() -> None:
-    parameters: dict[str, Any] = {
-        **dict.fromkeys(("data", "left_out", "limit", "seed", "manner", "reference", "base"), None),
-        "self_judging": [], "controls": [], "protocols": {"base": []}, "ties": [],
-    }  # fmt: skip
-    sources = list[JudgeSource]()
-    for judge in "jk":
-        config = MetaConfig(judge, (protocols()["base"],))
-        parts = [drive(judge_labelled("d", long(i, "x"), config), first)[0] for i in (1, 2, 3)]
-        sources.append(from_run({**parameters, "judge": judge}, [row for part in parts for row in part.rows]))
-    whole, floats = document(measure_judges(sources)), list[str]()
-    assert whole["panel"] is not None
-    json.loads(json.dumps(whole), parse_float=floats.append)
-    assert floats
-    assert all(len(value.partition(".")[2]) <= 4 for value in floats)
-    assert json.loads(json.dumps(whole)) == whole
-
-
 def test_cases_are_drawn_per_data_set_and_the_rest_counted(tmp_path: Path) -> None:
     unlabelled = [Case(f"u{i}", (f"{i}",), (X, Y)) for i in range(3)]
     one = write(tmp_path / "one.jsonl", [*PLANTED, *unlabelled])
@@ -488,14 +401,6 @@ def test_cases_are_drawn_per_data_set_and_the_rest_counted(tmp_path: Path) -> No
     assert selected.cases != select([one, other], (), 5, 1).cases
     assert [c.id for _, c in selected.cases[:5]] == sorted(c.id for _, c in selected.cases[:5])
     assert select((), (), None, 0).cases == ()
-
-
-def test_unlabelled_data_are_refused(tmp_path: Path) -> None:
-    labelled_, unlabelled = write(tmp_path / "a.jsonl", PLANTED), write(tmp_path / "b.jsonl", [case()])
-    with pytest.raises(DataError, match=r"b\.jsonl: no case says which of two responses people prefer"):
-        select([labelled_, unlabelled], (), None, 0)
-    with pytest.raises(UsageError, match="--responses: needs exactly one --data"):
-        select([labelled_, labelled_], ["r"], None, 0)
 
 
 @each(
@@ -562,24 +467,6 @@ def test_repeated_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(UsageError) as raised:
         select(specs, (), None, 0)
     assert str(raised.value) == f"--data {specs[-1]}: is given twice"
-
-
-@each(
-    "names, more, message",
-    (["pairwse"], {}, "did you mean 'pairwise'?"),
-    (["triadic"], {}, "triadic fits none of the cases (fewer than 3 responses)"),
-    (["strong-reference"], {}, "no reference in the data); name a stronger model with --reference-model"),
-    (["base"], {"reference": ("m", make_planted("fair"))}, "--reference-model is used by"),
-    (["base"], {"limit": 0}, "--limit 0: expected a number of cases from 1"),
-)
-def test_impossible_study_is_one_clear_line(
-    tmp_path: Path, names: list[str], more: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(UsageError) as raised:
-        ready(tmp_path, "fair", PLANTED, names, **more)
-    assert message in str(raised.value)
-    assert "\n" not in str(raised.value)
-    assert not (tmp_path / "run").exists()
 
 
 def test_judging_its_own_family_is_noted(tmp_path: Path) -> None:

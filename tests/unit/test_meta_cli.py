@@ -17,7 +17,7 @@ from distract.studies.meta.session import JudgeSource
 from distract.studies.meta.study import report_parts
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
-LLMBAR, PAIRS = SHARED / "llmbar", SHARED / "mtbench_judges6"
+LLMBAR = SHARED / "llmbar"
 DATA = Path(__file__).parents[1] / "data"
 REPLAY, READERS = DATA / "replay", DATA / "readers"
 published = pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the published results of LLMBar in {LLMBAR}")
@@ -153,11 +153,11 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
     first = llmbar("Set/one/CoT/result.json", [stored_row(i, *text) for i, text in enumerate(one)])
     rows = [stored_row(i, *text) for i, text in enumerate(other)]
     turned = [stored_row(i, *text, turn=i % 2 == 0) for i, text in enumerate(other)]
-    whole = run("meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows), "--json").document
+    ran = run("meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows), "--json")
+    whole, floats = ran.document, list[str]()
     assert whole["panel"]["comparisons"] == 5
-    # Right verdicts of four for each item: 4, 1, 2, 3 and 1.
-    right = [sum(v == text[2] for text in pair for v in text[:2]) for pair in zip(one, other, strict=True)]
-    assert right == [4, 1, 2, 3, 1]
+    json.loads(ran.out, parse_float=floats.append)
+    assert {len(value.partition(".")[2]) <= 4 for value in floats} == {True}
     for rows_again in (rows[::-1], turned, turned[2:] + turned[:2]):
         again = run(
             "meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows_again), "--json"
@@ -173,21 +173,6 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
     subset = llmbar("Set/two/CoT/result.json", [turned[4], turned[1]])
     part = run("meta", "--judge", first, "--judge", subset, "--json").document["panel"]
     assert (part["comparisons"], part["difficulty"]["n"]) == (2, 2)
-
-
-def test_overlapping_runs_of_one_judge_are_refused(run: Any) -> None:
-    rows = [stored_row(i, 1, 1, 1, turn=i == 2) for i in range(4)]
-    first = llmbar("Set/one/CoT/result.json", rows[:3])
-    apart = llmbar("else/Set/one/CoT/result.json", rows[3:])
-    together = run("meta", "--judge", first, "--judge", apart, "--json")
-    accuracy = together.figure("accuracy", rule="stored", data="Set")
-    assert (together.code, accuracy["k"], accuracy["n"]) == (0, 8, 8)
-    shared = llmbar("else/Set/one/CoT/result.json", [stored_row(2, 2, 2, 1), rows[3]])
-    where = first.removeprefix("replay:")
-    check_refusal(
-        run("meta", "--judge", first, "--judge", shared),
-        f"one under CoT judges a pair that {where} judges too; name one",
-    )
 
 
 def test_stored_and_live_judges_are_compared_on_judgebench(run: Any) -> None:
@@ -310,7 +295,7 @@ def test_rerun_of_a_live_judge_makes_no_call(run: Any) -> None:
     assert "changes under" not in short
     assert run("report", "r", "--json").out == ran.out
     fits(text.out)
-    changes = ("changes under null 0.0", "changes under resample no eligible case: all 6 ")
+    changes = ("changes under null 0.0", "changes under resample no eligible case: all 6 comparisons were left out")
     for message in ("base 66.7", "pairwise 66.7", "n.s.", *changes):
         assert message in text.words
 
@@ -333,15 +318,6 @@ def test_attack_run_is_replayed_with_labels(run: Any) -> None:
         if one["measure"] in ("accuracy", "accuracy_both_orders", "equal_verdicts", "invalid_rate"):
             same = [r for r in ran.document["results"] if all(r.get(name) == one.get(name) for name in SAME)]
             assert len(same) == 1, one
-
-
-def test_live_and_replayed_judges_share_the_tables(run: Any) -> None:
-    data = write("d.jsonl")
-    run("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r")
-    ran = run("meta", "--judge", "replay:r", "--judge", "planted:first", "--data", data, *ASKED, "--json")
-    assert ran.code == 0
-    assert {judge["judge"] for judge in ran.document["judges"]} == {"planted:first", "planted:longer"}
-    assert ran.document["panel"]["difficulty"]["n"] == 6
 
 
 def test_data_sets_of_one_name_have_separate_columns(run: Any) -> None:
@@ -404,18 +380,6 @@ def test_missing_verdicts_are_explained(run: Any, judge: str, protocol: str, rea
     assert (message[what], message["invalid" if what == "excluded" else "excluded"]) == ({reason: number}, {})
 
 
-def test_control_without_changes_gives_no_evidence(run: Any) -> None:
-    arguments = ("meta", "--judge", "planted:longer", "--data", write("d.jsonl"), *ASKED, "--control", "--out", "r")
-    ran = run(*arguments, "--json")
-    assert ran.code == 0
-    changed = ran.figure("verdict_change_rate", protocol="base", attack="null")
-    assert (changed["value"], changed["n"], changed["excluded"]) == (None, 0, 6)
-    text = run(*arguments, "--verbose")
-    assert "changes under null no eligible case: all 6 comparisons were left out" in text.words
-    # Each of six cases under three protocols.
-    assert Path("r/rows.jsonl").read_text(encoding="utf-8").count('"the control changes nothing in it"') == 18
-
-
 def test_no_valid_verdict_is_inconclusive(run: Any) -> None:
     ran = run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--out", "r", "--json")
     assert ran.figure("invalid_rate", protocol="pairwise")["value"] == 1.0
@@ -464,9 +428,7 @@ def test_other_options_are_accepted_for_stored_verdicts(run: Any) -> None:
         (("--judge", "planted:fair", "--data", "none.jsonl"), "none.jsonl: no such file"),
         (("--judge", "planted:fair", "--data", "u.jsonl"), "u.jsonl: no case says which of two"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "u.jsonl"), "u.jsonl: no case says"),
-        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "d.jsonl"), "--data d.jsonl: is given twice"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "e.jsonl"), "--data e.jsonl: is given twice"),
-        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "native:d.jsonl"), "native:d.jsonl: is given"),
         (("--judge", "planted:fair", "--base", "cot"), "unknown base 'cot'"),
         (("--judge", "planted:fair", "--base", "pairwize"), "unknown base 'pairwize'; did you mean 'pairwise'"),
         (("--judge", "replay:r", "--base", "cot"), "unknown base 'cot'"),
@@ -482,14 +444,15 @@ def test_other_options_are_accepted_for_stored_verdicts(run: Any) -> None:
         (("--judge", "replay:u.jsonl"), "u.jsonl: in no format that can be replayed"),
         (("--judge", "replay:folder"), "folder: holds nothing that can be replayed"),
         (("--judge", "replay:x\x1b[31m\ny"), r"x\x1b[31m y: no such file or folder"),
-        (("--judge", "planted:fair", "--data", "d.jsonl", "--data", "e.jsonl", "--responses", "f"), "--responses"),
+        (("--judge", "replay:r", "--data", "d.jsonl", "--data", "e.jsonl", "--responses", "f"), "exactly one --data"),
         (("--judge", "planted:fair", "--limit", "0"), "expected a number of cases from 1, or 'all'"),
         (("--judge", "planted:fair", "--limit", "many"), "expected a number of cases from 1, or 'all'"),
         (("--judge", "planted:fair", "--samples", "0"), "--samples"),
         (("--judge", "planted:fair", "--orders", "none"), "--orders"),
-        (("--judge", "planted:fair", "--protocol", "strong-reference"), "no reference in the data"),
+        (("--judge", "planted:fair", "--protocol", "strong-reference"), "no reference in the data); name a stronger"),
         (("--judge", "planted:fair", "--protocol", "quadruple", "--data", "d.jsonl"), "fewer than 4 responses"),
         (("--judge", "planted:fair", "--reference-model", "planted:bold"), "cannot be a reference; name a model"),
+        (("--judge", "planted:fair", "--protocol", "base", "--reference-model", "smollm2-135m"), "is used by"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder/file"), "folder/file: is a file"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "r", "--seed", "5"), "belongs to a different run"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder"), "holds files but no run"),

@@ -526,17 +526,6 @@ def exchange(row: Row) -> Row:
     )
 
 
-def test_order_of_a_pair_does_not_matter() -> None:
-    row = make_row("c", "ab", [A, A])
-    rows = (row, exchange(replace(row, attack="null")))
-    (f,) = [f for f in figures([JudgeRows("j", "p", (), {"": rows})], ["null"]) if f.measure == "verdict_change_rate"]
-    assert (f.k, f.n) == (0, 1)
-    first, second = make_row("c", "ab", [A, A], protocol="one"), make_row("c", "ab", [A, B], protocol="two")
-    judged = [JudgeRows("j", "one", (), {"": (first,)}), JudgeRows("j", "two", (), {"": (exchange(second),)})]
-    (f,) = [f for f in figures(judged) if f.against is not None]
-    assert (f.n, f.value) == (2, 0.5)
-
-
 @given(judge_rows())
 @example([JudgeRows(judge, "p", (), {"": ()}) for judge in "jk"])
 def test_place_counts_add_up(judged: list[JudgeRows]) -> None:
@@ -558,16 +547,3 @@ def test_place_counts_add_up(judged: list[JudgeRows]) -> None:
                 assert getattr(f, name) == sum(getattr(part, name) for part in parts), (f, name)
             if f.measure in ("calls", "tokens") or f.against is not None:
                 assert (f.value or 0) * f.n == pytest.approx(sum((part.value or 0) * part.n for part in parts))
-
-
-@each("kind", *list(KINDS))
-def test_place_without_rows_has_empty_figures(kind: str) -> None:
-    pair = ("", "p1", "a")
-    one = judge_one_way(random.Random(1), kind, [("d1", *pair), ("d1", *pair)], "j", True)
-    other = judge_one_way(random.Random(1), "both", [("d2", *pair)], "k", True)
-    results = [f for f in check([one, other], CONTROLS) if f.judge == "j"]
-    there = {(f.measure, f.rule, f.attack, f.order): f for f in results if f.data == "d2"}
-    assert there.keys() == {(f.measure, f.rule, f.attack, f.order) for f in results if f.data == "d1"}
-    assert {(f.n, f.value, f.low, f.high, f.invalid, f.excluded) for f in there.values()} == {
-        (0, None, None, None, 0, 0)
-    }

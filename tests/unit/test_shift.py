@@ -28,7 +28,7 @@ from distract.studies.differences import mark_difference
 from distract.studies.leaderboard.boards import shift as shifts
 from distract.studies.leaderboard.boards.board import DRAWS, build_board, draw_prompts
 from distract.studies.leaderboard.boards.ranks import kendall_tau
-from distract.studies.leaderboard.boards.shift import RatingChange, Shift, measure_shift, merge_prompts
+from distract.studies.leaderboard.boards.shift import measure_shift, merge_prompts
 
 SYSTEMS = [POINTS, CLOSED, *ratings.systems().values()]
 
@@ -42,13 +42,13 @@ def improve(rows: Sequence[Row], better: str, seed: int = 0, share: float = 0.6)
 
 def compute_shift(
     before: Matches, after: Matches, system: RatingSystem = POINTS, count: int = 200, **parameters: Any
-) -> Shift:
-    """The steps of a command: give both boards the same prompts, then draw from these."""
+) -> Any:
+    """Give both boards the same prompts and draw from these, like a command; mypy lets any figure be compared."""
     before, after = merge_prompts(before, after)
     return measure_shift(before, after, system, parameters, draw_prompts(before, system, 0, count))
 
 
-def by_model(shift: Shift) -> dict[str, RatingChange]:
+def by_model(shift: Any) -> dict[str, Any]:
     return {change.model: change for change in shift.changes}
 
 
@@ -105,9 +105,6 @@ def test_pairing_removes_shared_prompt_noise() -> None:
     shift = compute_shift(matches(rows), matches(improve(rows, "d", share=0.2)))
     for change, standing in zip(shift.changes, shift.before.standings, strict=True):
         assert change.model == standing.model
-        assert standing.error is not None
-        assert change.low is not None
-        assert change.change is not None
         assert change.change - change.low < 2 * math.sqrt(2) * standing.error * 0.8
 
 
@@ -139,15 +136,12 @@ def test_reverse_shift_is_the_opposite(system: RatingSystem) -> None:
     assert (there.tau_low, there.tau_high) == pytest.approx((back.tau_low, back.tau_high))
     for model, change in by_model(there).items():
         other = by_model(back)[model]
-        assert change.change is not None
         assert other.change == pytest.approx(-change.change)
         assert (change.p_rose, change.p_fell) == (other.p_fell, other.p_rose)
         assert (change.rank_before, change.rank_after) == (other.rank_after, other.rank_before)
         assert (change.low, change.high) == pytest.approx((-(other.high or 0), -(other.low or 0)))
     risen = by_model(there)["d"]
-    assert risen.change is not None
     assert risen.change > 0
-    assert risen.p_rose is not None
     assert risen.p_rose > 0.5
 
 
@@ -191,8 +185,6 @@ def test_boards_of_other_prompts_are_nearly_independent() -> None:
     errors = {s.model: s.error for s in (*build_board(matches(rows), POINTS).standings,)}
     others = {s.model: s.error for s in build_board(matches(later), POINTS).standings}
     for change in shift.changes:
-        assert change.change is not None
-        assert change.low is not None
         half = stats.t.ppf(0.975, 39) * math.hypot(errors[change.model] or 0, others[change.model] or 0)
         assert change.change - change.low == pytest.approx(half, rel=0.15)
 
@@ -207,8 +199,6 @@ def test_slots_are_paired_without_prompts() -> None:
     assert apart.notes == ("prompts cannot be paired: they were drawn for each board apart, so intervals are wide",)
     for near, far in zip(shift.changes, apart.changes, strict=True):
         assert near.change == pytest.approx(far.change)
-        assert near.low is not None
-        assert far.low is not None
         assert near.low > far.low
 
 
@@ -250,7 +240,6 @@ def test_hard_input_gives_a_shift(name: str, other: str, system: RatingSystem) -
     shift = compute_shift(add_lengths(matches(HARD[name][0])), add_lengths(matches(rows)), system, 20)
     assert len(shift.changes) == len(shift.before.standings)
     for change in shift.changes:
-        assert change.change is not None
         assert math.isfinite(change.change)
         assert (change.low is None) == (change.high is None)
         assert change.low is None or change.low <= change.change
@@ -289,55 +278,31 @@ def test_kendall_agrees_with_scipy(pairs: list[tuple[int, int]]) -> None:
     assert kendall_tau(x[None], y[None])[0] == pytest.approx(stats.kendalltau(x, y).statistic, nan_ok=True)
 
 
-FLIP = ("--protocol", "pairwise", "--measure", "flip", "--limit", "40")
+FLIP = ("--protocol", "pairwise", "--measure", "flip")
 
 
-@pytest.mark.parametrize(
-    ("judge", "options", "present", "absent"),
-    [
-        (
-            "planted:bold",
-            FLIP,
-            ["under assertiveness, pairwise flips 40 of 40", "distract gate --max-flip-rate", "(`--control`)"],
-            ["Do not", "Do not rely", "No losing response"],
-        ),
-        (
-            "planted:first",
-            FLIP,
-            ["Do not rely on this judge: by no way of asking can it tell good from bad here. Use another one."],
-            ["pairwise flips", "distract gate"],
-        ),
-        (
-            "planted:coin",
-            ("--protocol", "pairwise", "--measure", "flip", "--limit", "8"),
-            ["Do not rely on pairwise yet: nothing shows that it can tell good from bad there. Judge more cases."],
-            ["Do not use", "distract gate", "Use another"],
-        ),
-        (
-            "planted:gullible",
-            FLIP,
-            ["No losing response won after its rewrite: try other attacks"],
-            ["pairwise flips", "distract gate"],
-        ),
-        ("planted:bold", (*FLIP, "--control"), ["pairwise flips"], ["(`--control`)"]),
-        (
-            "planted:first",
-            ("--protocol", "pairwise", "--protocol", "pointwise", "--measure", "flip", "--limit", "40"),
-            ["Do not use pairwise with this judge: it cannot tell good from bad there."],
-            ["Do not rely"],
-        ),
-        (
-            "planted:longer=0.3",
-            ("--protocol", "pairwise", "--measure", "flip", "--limit", "9"),
-            ["Judge more cases (`--limit`)", "comparisons for each attack; this run has 9."],
-            ["Do not use"],
-        ),
-    ],
-)
+@each(
+    "judge, options, present, absent",
+    ("bold", FLIP, ["under assertiveness, pairwise flips 40 of 40", "distract gate --max-flip-rate", "(`--control`)"],
+     ["Do not", "Do not rely", "No losing response"]),
+    ("first", FLIP, ["Do not rely on this judge: by no way of asking can it tell good from bad here. Use another one."],
+     ["pairwise flips", "distract gate"]),
+    ("coin", (*FLIP, "--limit", "8"),
+     ["Do not rely on pairwise yet: nothing shows that it can tell good from bad there. Judge more cases."],
+     ["Do not use", "distract gate", "Use another"]),
+    ("gullible", FLIP, ["No losing response won after its rewrite: try other attacks"],
+     ["pairwise flips", "distract gate"]),
+    ("bold", (*FLIP, "--control"), ["pairwise flips"], ["(`--control`)"]),
+    ("first", (*FLIP, "--protocol", "pointwise"),
+     ["Do not use pairwise with this judge: it cannot tell good from bad there."], ["Do not rely"]),
+    ("longer=0.3", (*FLIP, "--limit", "9"),
+     ["Judge more cases (`--limit`)", "comparisons for each attack; this run has 9."], ["Do not use"]),
+)  # fmt: skip
 def test_advice_follows_from_the_figures(
     run: Run, judge: str, options: tuple[str, ...], present: list[str], absent: list[str]
 ) -> None:
-    assert run("attack", "--judge", judge, *options, "--out", "r").code in (0, 3)
+    limit = () if "--limit" in options else ("--limit", "40")
+    assert run("attack", "--judge", f"planted:{judge}", *options, *limit, "--out", "r").code in (0, 3)
     report = run("report", "r", "--verbose").words
     advice = report.partition("What to do next")[2].partition("Skill under attack:")[0]
     for text in present:
@@ -347,8 +312,8 @@ def test_advice_follows_from_the_figures(
 
 
 def test_advice_is_on_pages_and_not_among_the_findings(run: Run) -> None:
-    options = ("--html", "p.html", "--markdown", "p.md")
-    assert "What to do next" not in run("attack", "--judge", "planted:bold", *FLIP, "--out", "r", *options).out
+    options = (*FLIP, "--limit", "40", "--out", "r", "--html", "p.html", "--markdown", "p.md")
+    assert "What to do next" not in run("attack", "--judge", "planted:bold", *options).out
     for name in ("p.html", "p.md"):
         assert Path(name).read_text(encoding="utf-8").count("What to do next") == 1
 
