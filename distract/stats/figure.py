@@ -243,6 +243,12 @@ def flatten(figure: Figure, *more: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in hidden}
 
 
+def flatten_ranked(figure: Figure, *hidden: str) -> dict[str, Any]:
+    """A figure of a ranking as rounded JSON values, without ``hidden`` ones and those that no ranking shows."""
+    shared = ("severity", "unit", "against", "against_rule", "against_attack", "effective_n", "reasons")
+    return {name: value for name, value in round_values(asdict(figure)).items() if name not in (*shared, *hidden)}
+
+
 def is_difference(figure: Figure) -> bool:
     """Return whether a figure compares two others, and is no measure of its own."""
     return figure.against is not None and not (figure.measure in MEASURES and MEASURES[figure.measure].minus)

@@ -18,6 +18,7 @@ from rich.cells import cell_len
 from distract.core.records import Outcome, Row
 from distract.judging import BASE
 from distract.stats import intervals
+from distract.stats.figure import flatten_ranked
 from distract.studies.attack import ranks as report
 from distract.studies.attack.ranks import (
     HEIGHT,
@@ -26,7 +27,6 @@ from distract.studies.attack.ranks import (
     ProtocolRank,
     Usability,
     Usable,
-    document,
     rank_protocols,
     ranking_parts,
 )
@@ -269,7 +269,7 @@ def test_places_match_a_naive_count(label: Outcome | None, protocols: list[tuple
 
 def test_document_is_json_rounded_to_four_decimals() -> None:
     ranks = rank(flip_rows(BASE, "x..", tokens=7), flip_rows("p", "...", tokens=9))
-    result = json.loads(json.dumps(document(ranks.values()), allow_nan=False))
+    result = json.loads(json.dumps([flatten_ranked(one, "attack") for one in ranks.values()], allow_nan=False))
     assert [(one["protocol"], one["measure"], one["rank"]) for one in result] == [
         ("p", "flip_rate", 1),
         (BASE, "flip_rate", 2),
@@ -284,7 +284,9 @@ def make_standing(protocol: str, k: int, tokens: float, **changes: Any) -> Proto
     measured = {"k": k, "n": 12000, "value": k / 12000, "low": 0.9, "high": 1.0, "own": 12000}
     counted = {"invalid": 0, "excluded": 0, "comparisons": 10, "calls": 123.4, "answer_tokens": 0.0}
     named = {"rule": None, "measure": "robust_accuracy", "usable": "yes", "rank": 1}
-    return ProtocolRank(protocol, **{**named, **measured, **counted, "tokens": tokens, "cost": tokens, **changes})
+    return ProtocolRank(
+        protocol=protocol, attack="", **{**named, **measured, **counted, "tokens": tokens, "cost": tokens, **changes}
+    )
 
 
 def render(standings: Sequence[ProtocolRank]) -> str:

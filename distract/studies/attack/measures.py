@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import get_args
 
@@ -26,33 +26,21 @@ ALLOWED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Strength:
-    """The effect of one attack under one protocol, by its headline rule.
+class Strength(Figure):
+    """The rate of failures of one attack under one protocol, by its headline rule.
 
-    ``value`` is the rate of failures (``measure``) with its 95% interval, ``beyond`` its excess over the rate under
-    ``control`` on the same pairs, with its own; a hollow answer has no control. ``p_value`` tests that there is no
-    excess, or that hollow answers win at most 5%; ``p_adjusted`` is after Holm over all attacks and protocols.
-    ``is_stronger`` is None without a test. ``rank`` counts within effect and protocol.
+    ``beyond`` is its excess over the rate under ``control`` on the same pairs; a hollow answer has no control.
+    ``p_value`` tests that there is no excess, or that hollow answers win at most 5%; Holm runs over all attacks and
+    protocols. ``is_stronger`` is None without a test. ``rank`` counts within effect and protocol.
     """
 
-    effect: Effect
-    family: str
-    attack: str
-    protocol: str
-    rule: str | None
-    measure: str
-    rank: int
-    value: float
-    low: float | None
-    high: float | None
-    k: float
-    n: int
+    effect: Effect = "same"
+    family: str = ""
+    rank: int = 0
     control: str | None = None
     beyond: float | None = None
     beyond_low: float | None = None
     beyond_high: float | None = None
-    p_value: float | None = None
-    p_adjusted: float | None = None
     is_stronger: bool | None = None
 
 
@@ -69,27 +57,26 @@ def rank_strengths(
     strengths = list[Strength]()
     known = {effect: list_headline(figures, primary_name(effect), rules) for effect in dict.fromkeys(effects.values())}
     for effect, f in ((effect, f) for effect, own in known.items() for f in own if effects.get(f.attack) == effect):
-        place = (effect, families.get(f.attack, effect), f.attack, f.protocol or "", f.rule, f.measure)
-        s = Strength(*place, rank=0, value=f.value or 0.0, low=f.low, high=f.high, k=f.k or 0, n=f.n)
+        s = Strength(**asdict(f), effect=effect, family=families.get(f.attack, effect))
         if effect == "hollow":
             n = f.effective_n or f.n
-            s = replace(s, p_value=intervals.p_above(s.value * n, n, ALLOWED))
+            s = replace(s, p_value=intervals.p_above((s.value or 0.0) * n, n, ALLOWED))
         elif excess := excesses.get(f.place[:4]):
             s = replace(s, control=excess.against_attack, p_value=excess.p_value)
             s = replace(s, beyond=excess.value, beyond_low=excess.low, beyond_high=excess.high)
         strengths.append(s)
     order = get_args(Effect)
-    strengths.sort(key=lambda s: (order.index(s.effect), s.protocol, -s.value, -(s.beyond or 0.0), s.attack))
-    adjusted = iter(intervals.holm([s.p_value for s in strengths if s.p_value is not None]))
-    ranks = Counter[tuple[str, str]]()
+    strengths.sort(
+        key=lambda s: (order.index(s.effect), s.protocol or "", -(s.value or 0.0), -(s.beyond or 0.0), s.attack)
+    )
+    ranks = Counter[tuple[str, str | None]]()
     ranked = list[Strength]()
-    for s in strengths:
+    for s in adjust_p_values(strengths):
         ranks[s.effect, s.protocol] += 1
         s = replace(s, rank=ranks[s.effect, s.protocol])
-        if s.p_value is not None:
-            p = next(adjusted)
-            is_stronger = p <= 1 - CONFIDENCE and (s.effect == "hollow" or (s.beyond or 0.0) > 0)
-            s = replace(s, p_adjusted=p, is_stronger=is_stronger)
+        if s.p_adjusted is not None:
+            is_significant = s.p_adjusted <= 1 - CONFIDENCE
+            s = replace(s, is_stronger=is_significant and (s.effect == "hollow" or (s.beyond or 0.0) > 0))
         ranked.append(s)
     return ranked
 

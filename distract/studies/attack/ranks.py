@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import Any, Literal
+from typing import Literal
 
 from distract.core.printable import count, interval, p_value, percent
 from distract.core.records import BASELINE, Row
@@ -16,10 +16,10 @@ from distract.report.blocks import Axis, Block, Detail, Mark, Note, Plot, Span, 
 from distract.report.glossary import empty_reason
 from distract.report.phrases import VERDICTS, name_protocol
 from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, Counts, Figure, contrast, count as count_trials, fill_rate, round_values
+from distract.stats.figure import CONFIDENCE, Counts, Figure, contrast, count as count_trials, figure
 from distract.stats.intervals import wilson
 from distract.stats.measures import MEASURES, headline
-from distract.stats.trials import Unit
+from distract.stats.trials import Measure, Unit
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
 from distract.studies.measures.run import AnyRow, ProtocolTrials, list_trials
 
@@ -98,43 +98,31 @@ BaseComparison = Literal["better", "worse", "not distinguishable"]
 
 
 @dataclass(frozen=True, slots=True)
-class ProtocolRank:
+class ProtocolRank(Figure):
     """The place of one protocol among those of a run.
 
-    A unit is a pair of responses under one attack, without controls. ``value`` is the mean of ``measure`` over the
-    ``n`` units that all protocols share; ``own`` counts those of this protocol. ``calls`` and ``tokens`` are per
-    comparison, of all designs and controls; a call that serves several comparisons counts once. ``cost`` is in
-    ``cost_unit``: tokens, or calls if no protocol has tokens. ``against_base`` to ``p_adjusted`` compare with the base
-    protocol on the ``shared`` units (exact test, Holm over all pairs of protocols). ``pareto``: no protocol of at most
-    this cost is better, and some difference survives the adjustment. ``rank`` and ``pareto`` need ``usable`` "yes".
+    A unit is a pair of responses under one attack, without controls. The figure is over the units that all protocols
+    share; ``own`` counts those of this protocol. ``calls`` and ``tokens`` are per comparison, of all designs and
+    controls; a call that serves several comparisons counts once. ``cost`` is in ``cost_unit``: tokens, or calls if no
+    protocol has tokens. ``against_base``, ``difference`` and the p-values compare with the base protocol on the
+    ``shared`` units (Holm over all pairs of protocols). ``pareto``: no protocol of at most this cost is better, and
+    some difference survives the adjustment. ``rank`` and ``pareto`` need ``usable`` "yes".
     """
 
     protocol: str
-    rule: str | None
-    measure: str
-    usable: Usable | None
-    k: float
-    n: int
-    value: float | None
-    low: float | None
-    high: float | None
-    own: int
-    invalid: int
-    excluded: int
-    comparisons: int
-    calls: float
-    tokens: float
-    answer_tokens: float
+    usable: Usable | None = None
+    own: int = 0
+    comparisons: int = 0
+    calls: float = 0.0
+    tokens: float = 0.0
+    answer_tokens: float = 0.0
     rank: int | None = None
     cost: float = 0.0
     cost_unit: Literal["tokens", "calls"] = "tokens"
     against_base: BaseComparison | None = None
     shared: int = 0
     difference: float | None = None
-    p_value: float | None = None
-    p_adjusted: float | None = None
     pareto: bool = False
-    reasons: tuple[tuple[str, int], ...] = ()  # reasons for exclusion, shown to people but in no document
 
     @property
     def loss(self) -> float:
@@ -162,33 +150,24 @@ def rank_protocols(
             break
     shared = [unit for unit in measured[0] if all(unit in values for values in measured)] if measured else []
     states = {one.protocol: one.usable for one in usable}
-    empty = {name: Figure(measure, name, rule, "") for name, rule in own.items()}
-    standings = [_build_rank(empty[name], states.get(name), units[name], shared, briefs) for name in rules]
+    empty = {name: ProtocolRank(measure, name, rule, "", usable=states.get(name)) for name, rule in own.items()}
+    standings = [_fill_rank(row, empty[name], units[name], shared, briefs) for name in rules]
     if not any(s.tokens for s in standings):
         standings = [replace(s, cost=s.calls, cost_unit="calls") for s in standings]
     return _place(standings, units)
 
 
-def document(standings: Iterable[ProtocolRank]) -> list[dict[str, Any]]:
-    """Return JSON values, figures rounded to four decimals."""
-    documents = [round_values(asdict(standing)) for standing in standings]
-    return [{name: value for name, value in one.items() if name != "reasons"} for one in documents]
-
-
-def _build_rank(
-    figure: Figure, usable: Usable | None, units: Counts, shared: Sequence[Unit], briefs: CompactRows
+def _fill_rank(
+    measure: Measure, empty: ProtocolRank, units: Counts, shared: Sequence[Unit], briefs: CompactRows
 ) -> ProtocolRank:
     # A pair occurs once per attack, always in its prompt's cluster, so it never counts as several prompts.
-    pairs = [units.values[unit] for unit in shared] if units.values else []
-    rate = fill_rate(figure, [value for _, value in pairs], [prompt for prompt, _ in pairs])
-    protocol = figure.protocol or ""
-    place = (protocol, figure.rule, figure.measure, usable, rate.k or 0, rate.n, rate.value, rate.low, rate.high)
-    spent = briefs.spent(protocol)
-    counts = (len(units.values), units.invalid, units.reasons.total(), spent.comparisons)
+    values = {unit: units.values[unit] for unit in shared} if units.values else {}
+    spent = briefs.spent(empty.protocol)
     efforts = (spent.calls, spent.prompts + spent.answers, spent.answers)
     calls, tokens, answers = (effort / max(spent.comparisons, 1) for effort in efforts)
-    reasons = tuple(sorted(units.reasons.items()))
-    return ProtocolRank(*place, *counts, calls, tokens, answers, cost=tokens, reasons=reasons)
+    rate = figure(measure, replace(units, values=values), empty)
+    rate = replace(rate, own=len(units.values), comparisons=spent.comparisons, cost=tokens)
+    return replace(rate, calls=calls, tokens=tokens, answer_tokens=answers)
 
 
 def _place(standings: Sequence[ProtocolRank], units: Mapping[str, Counts]) -> list[ProtocolRank]:
@@ -257,7 +236,7 @@ def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[Block]:
 
 def _table(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Table:
     against = any(s.protocol == BASE for s in standings)
-    is_widened = any((s.low, s.high) != wilson(s.k, s.n) for s in standings if s.n)
+    is_widened = any((s.low, s.high) != wilson(s.k or 0, s.n) for s in standings if s.n)
     measure = MEASURES[standings[0].measure]
     rows: list[TableRow] = []
     for s in standings:

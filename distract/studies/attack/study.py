@@ -9,7 +9,7 @@ from typing import Any
 
 from distract.core.records import MinimalFlip, Rewrite, Row
 from distract.core.study import Study
-from distract.stats.figure import flatten, round_values
+from distract.stats.figure import flatten, flatten_ranked
 from distract.stats.measures import headline
 from distract.stats.trials import STYLES
 from distract.studies.attack import measures, ranks
@@ -38,9 +38,9 @@ def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str,
         **{name: parameters[name] for name in _SHARED},
         "rejected": count_reasons(measured.rewrites),
         "usable": {one.protocol: one.usable for one in measured.usable},
-        "ranking": ranks.document(measured.standings),
+        "ranking": [flatten_ranked(one, "attack") for one in measured.standings],
         "control_of": dict(parameters.get("control_of", {})),
-        "strength": [round_values(asdict(strength)) for strength in measured.strengths],
+        "strength": [flatten_ranked(one, "invalid", "excluded") for one in measured.strengths],
         "flips_by_margin": [{**asdict(curve), "points": [*map(list, curve.points)]} for curve in measured.curves],
         "results": [flatten(figure) for figure in measured.figures],
         **minimal,
