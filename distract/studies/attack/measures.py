@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import get_args
@@ -11,14 +11,23 @@ from typing import get_args
 from distract.core.attack import Effect
 from distract.core.records import BASELINE, RESAMPLED, MinimalFlip, Rewrite, Row
 from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, Condition, Figure, adjust_p_values, fill_mean, fill_rate, list_headline
-from distract.stats.measures import headline, primary_name
+from distract.stats.figure import (
+    CONFIDENCE,
+    Condition,
+    Figure,
+    adjust_p_values,
+    count,
+    figure,
+    fill_mean,
+    list_headline,
+)
+from distract.stats.measures import MEASURES, headline, primary_name
 from distract.stats.trials import STYLES
 from distract.studies.attack.ranks import ProtocolRank, Usability
 from distract.studies.attack.selection import DESIGNS
 from distract.studies.attack.style import MarginCurve, shift_excesses, style_figures
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
-from distract.studies.measures.run import RunMeasures
+from distract.studies.measures.run import RunMeasures, list_verdicts
 from distract.studies.rewrite_counts import CompactRewrites, agreements, rejections
 
 ALLOWED = 0.05
@@ -112,10 +121,9 @@ def figures(
     return adjust_p_values(sorted(results, key=lambda figure: figure.place))
 
 
-def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
-    results = []
+def _quality(protocol: str, briefs: CompactRows) -> Iterator[Figure]:
     if ratings := briefs.ratings[protocol]:
-        results.append(Figure("distinct_ratings", protocol, "rating", BASELINE, value=len(ratings), unit="count"))
+        yield Figure("distinct_ratings", protocol, "rating", BASELINE, value=len(ratings), unit="count")
     conditions: dict[Condition, list[CompactRow]] = defaultdict(list)
     for design in DESIGNS:
         for row in briefs.of(protocol, design):
@@ -124,23 +132,16 @@ def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
     for attack, severity in sorted(conditions, key=str):
         rows = conditions[attack, severity]
         # The control that changes nothing shares the baseline's name; prefer the baseline if there is one.
-        rows = [row for row in rows if row.target is None] or rows
-        judged = [row for row in rows if row.kind.preferences]
-        valid = [row for row in judged if None not in row.kind.preferences]
-        excluded = sum(row.excluded is not None for row in rows)
-        empty = Figure("invalid_rate", protocol, None, attack, severity, excluded=excluded)
-        failed = [float(None in row.kind.preferences) for row in judged]
-        results.append(fill_rate(empty, failed, [row.cluster for row in judged]))
-        empty = replace(empty, measure="choice_mass", invalid=len(judged) - len(valid))
-        if any(len(row.kind.preferences) > 1 for row in judged):
-            differ = [float(len({*row.kind.preferences}) > 1) for row in valid]
-            order = replace(empty, measure="order_inconsistency")
-            results.append(fill_rate(order, differ, [row.cluster for row in valid]))
-        masses = [(mass, row.cluster) for row in valid for mass in row.masses]
-        mass = fill_mean(empty, [mass for mass, _ in masses], [cluster for _, cluster in masses])
+        trials = [*list_verdicts([row for row in rows if row.target is None] or rows)]
+        names = ["invalid_rate", *(["order_inconsistency"] if any(len(one.verdicts) > 1 for one in trials) else [])]
+        empty = Figure("choice_mass", protocol, None, attack, severity)
+        read = [figure(MEASURES[name], count(MEASURES[name], trials), replace(empty, measure=name)) for name in names]
+        yield from read
+        valid = [(mass, one.cluster) for one in trials if one.after is not None for mass in one.rows[0].masses]
+        empty = replace(empty, invalid=int(read[0].k or 0), excluded=read[0].excluded)
+        mass = fill_mean(empty, [mass for mass, _ in valid], [cluster for _, cluster in valid])
         low, high = (None if end is None else min(max(0.0, end), 1.0) for end in (mass.low, mass.high))
-        results.append(replace(mass, low=low, high=high))
-    return results
+        yield replace(mass, low=low, high=high)
 
 
 @dataclass(frozen=True)

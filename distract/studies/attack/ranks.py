@@ -20,8 +20,8 @@ from distract.stats.figure import CONFIDENCE, Counts, Figure, contrast, count as
 from distract.stats.intervals import wilson
 from distract.stats.measures import MEASURES, headline
 from distract.stats.trials import Measure, Unit
-from distract.studies.measures.compact_rows import CompactRow, CompactRows
-from distract.studies.measures.run import AnyRow, ProtocolTrials, list_trials
+from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.measures.run import AnyRow, ProtocolTrials, list_trials, list_verdicts
 
 Usable = Literal["yes", "no", "not shown"]
 
@@ -48,13 +48,12 @@ class Usability:
 
 def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None) -> Usability:
     """Check whether a protocol can tell good from bad, on the pairs before any rewrite."""
-    accuracy = _bound(*list_accuracies(rows, rule))
-    changes = list_order_changes(rows)
+    accuracy, changes = _bound(list_accuracies(rows, rule)), list_order_changes(rows)
     place = (protocol, rule)
-    if is_mostly(*changes):
+    if is_mostly(changes):
         return Usability(*place, "no", UNSTEADY)
     if accuracy is None:
-        return Usability(*place, "not shown" if changes[0] else None, "no response is labelled better")
+        return Usability(*place, "not shown" if changes else None, "no response is labelled better")
     low, high = accuracy
     if low > CHANCE:
         return Usability(*place, "yes", f"clean accuracy is above {low:.3f}")
@@ -63,35 +62,35 @@ def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None) -> 
     return Usability(*place, "not shown", f"clean accuracy between {low:.3f} and {high:.3f} may be chance")
 
 
-def is_mostly(values: Sequence[float], prompts: Sequence[str]) -> bool:
+PromptValues = Sequence[tuple[str, float]]
+"""The prompt and the value of each trial that counts."""
+
+
+def is_mostly(values: PromptValues) -> bool:
     """Whether a share is shown to be above one half."""
-    bounds = _bound(values, prompts)
+    bounds = _bound(values)
     return bounds is not None and bounds[0] > CHANCE
 
 
-def _bound(values: Sequence[float], prompts: Sequence[str]) -> intervals.Interval | None:
+def _bound(values: PromptValues) -> intervals.Interval | None:
     if not values:
         return None
-    n = intervals.effective_n(values, prompts, 1 - CONFIDENCE)
-    k = sum(values) / len(values) * n
+    prompts, shares = zip(*values, strict=True)
+    n = intervals.effective_n(shares, prompts, 1 - CONFIDENCE)
+    k = sum(shares) / len(shares) * n
     return intervals.lower_bound(k, n, CONFIDENCE), intervals.upper_bound(k, n, CONFIDENCE)
 
 
-def list_accuracies(rows: Sequence[AnyRow], rule: str | None) -> tuple[list[float], list[str]]:
-    """Return whether the judge is right on each labelled pair before any rewrite, and its prompt."""
-    counts = count_trials(MEASURES["clean_accuracy"], list_trials(rows, rule, BASELINE))
-    return [value for _, value in counts.values.values()], [prompt for prompt, _ in counts.values.values()]
+def list_accuracies(rows: Sequence[AnyRow], rule: str | None) -> PromptValues:
+    """Return whether the judge is right on each labelled pair before any rewrite."""
+    return [*count_trials(MEASURES["clean_accuracy"], list_trials(rows, rule, BASELINE)).values.values()]
 
 
-def list_order_changes(rows: Sequence[AnyRow], rewritten: bool = False) -> tuple[list[float], list[str]]:
-    """Return whether each pair's verdict changes with the order, and its prompt; ``rewritten`` takes rewrites too."""
-    changes, prompts = list[float](), list[str]()
-    for row in rows:
-        preferences = row.kind.preferences if isinstance(row, CompactRow) else [j.preferred for j in row.judgments]
-        if (rewritten or row.target is None) and len(preferences) > 1 and None not in preferences:
-            changes.append(float(len({*preferences}) > 1))
-            prompts.append(row.cluster)
-    return changes, prompts
+def list_order_changes(rows: Sequence[AnyRow], rewritten: bool = False) -> PromptValues:
+    """Return whether each pair's verdict changes with the order; ``rewritten`` takes rewrites too."""
+    trials = list_verdicts(row for row in rows if rewritten or row.target is None)
+    rotated = (trial for trial in trials if len(trial.verdicts) > 1)
+    return [*count_trials(MEASURES["order_inconsistency"], rotated).values.values()]
 
 
 BaseComparison = Literal["better", "worse", "not distinguishable"]

@@ -5,7 +5,7 @@ Nothing else joins rows: measures, gates, rankings and excerpts all read trials.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, Literal, cast
@@ -47,6 +47,14 @@ def list_trials(
         if target == "a":
             before, after, label = (None if side is None else MIRROR[side] for side in (before, after, label))
         yield Trial(pair, row.cluster, before, after, label, row.excluded, missing, (row, one))
+
+
+def list_verdicts(rows: Iterable[AnyRow]) -> Iterator[Trial]:
+    """List each comparison with its verdicts in all orders."""
+    for number, row in enumerate(rows):
+        verdicts = row.kind.preferences if isinstance(row, CompactRow) else tuple(j.preferred for j in row.judgments)
+        after = None if None in (verdicts or (None,)) else verdicts[0]
+        yield Trial((number,), row.cluster, None, after, missing=row.excluded, rows=(row, None), verdicts=verdicts)
 
 
 def find_target(row: AnyRow, rule: str | None, aim: Aim) -> Literal["a", "b"]:
