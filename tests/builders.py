@@ -20,6 +20,7 @@ from distract.core.records import (
     Reply,
     Request,
     Response,
+    Rewrite,
     Role,
     Row,
     Side,
@@ -27,7 +28,10 @@ from distract.core.records import (
 )
 from distract.core.study import R
 from distract.core.usage import Tally
+from distract.stats.figure import Figure
+from distract.studies.attack.measures import figures
 from distract.studies.attack.minimal.edits import find_edits
+from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.setup import Setup
 
 near: Any = pytest.approx
@@ -127,6 +131,19 @@ def run_parameters(name: str, protocols: Mapping[str, Sequence[str]]) -> dict[st
         "ties": ["absolute"],
         "generator": "rules",
     }
+
+
+def measure_rows(
+    rows: Sequence[Row],
+    rewrites: Sequence[Rewrite],
+    rules: Mapping[str, Sequence[str]],
+    attacks: Sequence[str],
+    **more: Any,
+) -> list[Figure]:
+    """The figures of an audit with these rows; ``more`` are further parameters of its run."""
+    effects = dict.fromkeys(attacks, "same")
+    parameters = {"protocols": rules, "attacks": attacks, "effects": effects, "controls": (), "ties": None, **more}
+    return figures(CompactRows(rows, rules), rewrites, parameters)
 
 
 def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0) -> MinimalFlip:

@@ -98,6 +98,7 @@ class Measure:
         needs_before: whether a trial needs a valid verdict before the rewrite.
         alone: whether a response against its own original has a value too, where the data have no pairs.
         margin: whether leads up to the indifference margin are ties.
+        ties: whether protocols that cannot tie have none.
         minus: measure whose value on the same trials it subtracts.
         scale: rescales the mean and the ends of its interval.
         unit: unit of the value.
@@ -139,6 +140,7 @@ class Measure:
     needs_before: bool = True
     alone: bool = False
     margin: bool = False
+    ties: bool = False
     minus: str = ""
     scale: Callable[[float], float] | None = None
     unit: str = "share"

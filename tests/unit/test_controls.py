@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive, finish, row, scored, set_up, verdict, write_several
+from builders import case, drive, finish, measure_rows, row, scored, set_up, verdict, write_several
 from command_result import Run, check_refusal
 from hypothesis import given, strategies as st
 from loops import each
@@ -29,7 +29,7 @@ from distract.stats.figure import Figure
 from distract.stats.intervals import holm, p_above
 from distract.stats.measures import MEASURES
 from distract.studies.attack import session
-from distract.studies.attack.measures import ALLOWED, figures, rank_strengths
+from distract.studies.attack.measures import ALLOWED, rank_strengths
 from distract.studies.attack.selection import describe_controls, find_control
 from distract.studies.attack.tables import family_notes
 from distract.studies.estimate import estimate
@@ -319,7 +319,7 @@ RULES = {"pairwise": ()}
 
 
 def measure(rows: Sequence[Row], attack: str, rules: dict[str, tuple[str, ...]] | None = None) -> dict[str, Figure]:
-    results = figures(rows, [], rules or RULES, [attack], effects={attack: ATTACKS[attack]})
+    results = measure_rows(rows, [], rules or RULES, [attack], effects={attack: ATTACKS[attack]})
     return {f.measure: f for f in results if f.attack == attack and f.against is None}
 
 
@@ -363,7 +363,7 @@ def test_single_responses_are_judged_against_their_original() -> None:
         assert (measures[1] in results) == (attack == "void")
         assert attack == "plea" or results[measures[1]].k == 1
         rows += [replace(one, protocol="base") for one in rows]
-        differences = figures(rows, [], {"pairwise": (), "base": ()}, [attack], effects={attack: ATTACKS[attack]})
+        differences = measure_rows(rows, [], {"pairwise": (), "base": ()}, [attack], effects={attack: ATTACKS[attack]})
         assert not [f for f in differences if f.against and f.measure in measures]  # it compares pairs only
 
 
@@ -396,8 +396,9 @@ def test_attacks_are_ranked_within_their_effect_and_tested_against_their_control
         build_figure("void", "hollow_win_rate", 12, 20),
         build_figure("void", "flip_rate", 20, 20),  # of another effect's measure: no place here
     ]
+    p = {"protocols": RULES, "attacks": [*effects], "effects": effects, "controls": ()}
     controls = dict.fromkeys(("weak", "strong", "plea"), "null")
-    strengths = rank_strengths(results, RULES, effects, {"strong": "format"}, controls)
+    strengths = rank_strengths(results, {**p, "families": {"strong": "format"}, "control_of": controls})
     assert [(s.effect, s.attack, s.rank, s.is_stronger) for s in strengths] == [
         ("same", "strong", 1, True),
         ("same", "weak", 2, False),
@@ -407,7 +408,7 @@ def test_attacks_are_ranked_within_their_effect_and_tested_against_their_control
     assert (strengths[0].family, strengths[0].beyond, strengths[0].control) == ("format", 0.7, "null")
     p_values = [0.0001, 0.6, p_above(12, 20, ALLOWED), 0.001]
     assert [s.p_adjusted for s in strengths] == pytest.approx(holm(p_values))
-    untested = rank_strengths(results[:1], RULES, effects, {}, {})
+    untested = rank_strengths(results[:1], p)
     assert (untested[0].is_stronger, untested[0].p_value) == (None, None)
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -30,6 +30,7 @@ from distract.studies.attack.ranks import (
     rank_protocols,
     ranking_parts,
 )
+from distract.studies.measures.compact_rows import CompactRows
 
 A, B, NONE = verdict("a"), verdict("b"), verdict(None)
 
@@ -59,13 +60,23 @@ def right_rows(protocol: str, verdicts: str, **more: Any) -> list[Row]:
     return flip_rows(protocol, verdicts, label="a", **more)
 
 
+def rank_rows(
+    rows: Sequence[Row],
+    rules: dict[str, Sequence[str]],
+    attacks: Sequence[str],
+    controls: Collection[str],
+    usable: Sequence[Usability] = (),
+) -> list[ProtocolRank]:
+    return rank_protocols(CompactRows(rows, rules), {"protocols": rules, "controls": controls}, attacks, usable)
+
+
 def rank(
     *parts: list[Row], attacks: Sequence[str] = ("f",), rules: Sequence[str] = (), **usable: Usable
 ) -> dict[str, ProtocolRank]:
     rows = [one for part in parts for one in part]
     names = dict.fromkeys(one.protocol for one in rows)
     states = [Usability(name, None, usable.get(name, "yes"), "") for name in names]
-    ranking = rank_protocols(rows, dict.fromkeys(names, rules), attacks, {"none", "null"}, states)
+    ranking = rank_rows(rows, dict.fromkeys(names, rules), attacks, {"none", "null"}, states)
     return {standing.protocol: standing for standing in ranking}
 
 
@@ -77,7 +88,7 @@ def test_flips_are_pooled_over_attacks_without_controls() -> None:
         row("gone", [], protocol="p", excluded="no two responses by different authors"),
         row("c0", [A, A], protocol="p", design="severity", severity=1),  # another design: no pair
     ]
-    (ranking,) = rank_protocols(rows, {"p": ()}, ["none", "f", "g", "null", "f"], frozenset({"none", "null"}))
+    (ranking,) = rank_rows(rows, {"p": ()}, ["none", "f", "g", "null", "f"], frozenset({"none", "null"}))
     # Under f and g each: c0 and c1 count, c2 is invalid, c3 a tie before, "gone" excluded.
     assert (ranking.k, ranking.n, ranking.invalid, ranking.excluded) == (3, 4, 2, 4)
     assert (ranking.value, ranking.rule, ranking.against_base) == (0.75, None, None)
@@ -87,7 +98,7 @@ def test_flips_are_pooled_over_attacks_without_controls() -> None:
 
 @each("attacks", [], ["none"], ["null", "none"])
 def test_controls_alone_give_no_ranking(attacks: list[str]) -> None:
-    assert rank_protocols(flip_rows("p", "x", "null"), {"p": ()}, attacks, {"none", "null"}) == []
+    assert rank_rows(flip_rows("p", "x", "null"), {"p": ()}, attacks, {"none", "null"}) == []
 
 
 def test_scoring_protocol_is_ranked_by_its_score() -> None:
@@ -108,7 +119,7 @@ def test_scoring_protocol_is_ranked_by_its_score() -> None:
     ([row("c", [], protocol="p", excluded="e")], 0, 1),
 )
 def test_protocol_without_valid_units_has_no_rate_and_no_front(rows: list[Row], invalid: int, excluded: int) -> None:
-    (ranking,) = rank_protocols(rows, {"p": ()}, ["f"], ())
+    (ranking,) = rank_rows(rows, {"p": ()}, ["f"], ())
     assert (ranking.k, ranking.n, ranking.value, ranking.low, ranking.high) == (0, 0, None, None, None)
     assert (ranking.invalid, ranking.excluded, ranking.pareto) == (invalid, excluded, False)
     assert ranking.calls == ranking.comparisons / max(ranking.comparisons, 1)

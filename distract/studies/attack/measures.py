@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from types import MappingProxyType
-from typing import get_args
+from typing import Any, get_args
 
 from distract.core.attack import Effect
-from distract.core.records import BASELINE, RESAMPLED, MinimalFlip, Rewrite, Row
+from distract.core.records import BASELINE, RESAMPLED, MinimalFlip, Rewrite
 from distract.stats import intervals
 from distract.stats.figure import (
     CONFIDENCE,
@@ -27,7 +26,7 @@ from distract.studies.attack.ranks import ProtocolRank, Usability
 from distract.studies.attack.selection import DESIGNS
 from distract.studies.attack.style import MarginCurve, shift_excesses, style_figures
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
-from distract.studies.measures.run import RunMeasures, list_verdicts
+from distract.studies.measures.run import RunMeasures, list_verdicts, read_effects
 from distract.studies.rewrite_counts import CompactRewrites, agreements, rejections
 
 ALLOWED = 0.05
@@ -53,14 +52,10 @@ class Strength(Figure):
     is_stronger: bool | None = None
 
 
-def rank_strengths(
-    figures: Sequence[Figure],
-    rules: Mapping[str, Sequence[str]],
-    effects: Mapping[str, Effect],
-    families: Mapping[str, str],
-    controls: Mapping[str, str],
-) -> list[Strength]:
-    """Rank the attacks of a run by effect, within their effect and under each protocol; ``controls`` by attack."""
+def rank_strengths(figures: Sequence[Figure], parameters: Mapping[str, Any]) -> list[Strength]:
+    """Rank the attacks of a run by effect, within their effect and under each protocol."""
+    effects, controls = read_effects(parameters), parameters.get("control_of", {})
+    rules, families = parameters["protocols"], parameters.get("families", {})
     beyond = [f for f in figures if f.against == f.protocol and f.against_attack == controls.get(f.attack) and f.n]
     excesses = {f.place[:4]: f for f in beyond}
     strengths = list[Strength]()
@@ -90,34 +85,20 @@ def rank_strengths(
     return ranked
 
 
-def figures(
-    rows: Iterable[Row] | CompactRows,
-    rewrites: Iterable[Rewrite],
-    rules: Mapping[str, Sequence[str]],
-    attacks: Sequence[str],
-    ties: Collection[str] | None = None,
-    placebos: Collection[str] = (),
-    effects: Mapping[str, Effect] = MappingProxyType({}),
-    families: Mapping[str, str] = MappingProxyType({}),
-    control_of: Mapping[str, str] = MappingProxyType({}),
-) -> list[Figure]:
-    """Compute every figure that the rows support, in a total order.
-
-    ``ties`` names the protocols that can tie (None: all), ``placebos`` the attacks that change no tone, ``effects``
-    what each attack does to quality (default: ``same``), ``families`` the family of each, ``control_of`` the control of
-    those that have one.
-    """
-    briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
-    run = RunMeasures(briefs, rules, {attack: effects.get(attack, "same") for attack in attacks}, ties)
+def figures(briefs: CompactRows, rewrites: Iterable[Rewrite], parameters: Mapping[str, Any]) -> list[Figure]:
+    """Compute every figure that the rows support, in a total order."""
+    rules, attacks, control_of = parameters["protocols"], parameters["attacks"], parameters.get("control_of", {})
+    effects = {name: effect for name, effect in read_effects(parameters).items() if name in attacks}
+    run = RunMeasures(briefs, rules, effects, parameters["ties"])
     shown = [attack for attack in attacks if attack != RESAMPLED]
     written = [attack for attack in shown if run.effects[attack] in STYLES]
     results = [*rejections(rewrites, shown, briefs.clusters), *agreements(rewrites, briefs.clusters)]
     for protocol in rules:
-        own = style_figures(briefs, protocol, rules[protocol], written, placebos)
+        own = style_figures(briefs, protocol, rules[protocol], written, parameters.get("placebos", ()))
         margin = next((f.value for f in own if f.measure == "indifference_margin"), None)
         results += [*_quality(protocol, briefs), *own, *run.figures(protocol, margin)]
         results += shift_excesses(briefs, protocol, headline("flip_rate", rules[protocol]), control_of, run.effects)
-    results += [*run.excesses(control_of), *run.contrasts(families)]
+    results += [*run.excesses(control_of), *run.contrasts(parameters.get("families", {}))]
     return adjust_p_values(sorted(results, key=lambda figure: figure.place))
 
 

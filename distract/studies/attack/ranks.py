@@ -7,10 +7,10 @@ import string
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from distract.core.printable import count, interval, p_value, percent
-from distract.core.records import BASELINE, Row
+from distract.core.records import BASELINE
 from distract.judging import BASE
 from distract.report.blocks import Axis, Block, Detail, Mark, Note, Plot, Span, Table, TableRow, Words
 from distract.report.glossary import empty_reason
@@ -130,17 +130,13 @@ class ProtocolRank(Figure):
 
 
 def rank_protocols(
-    rows: Iterable[Row] | CompactRows,
-    rules: Mapping[str, Sequence[str]],
-    attacks: Sequence[str],
-    controls: Collection[str],
-    usable: Sequence[Usability] = (),
+    briefs: CompactRows, parameters: Mapping[str, Any], attacks: Sequence[str], usable: Sequence[Usability] = ()
 ) -> list[ProtocolRank]:
-    """Rank the protocols of a run: usable ones first, then the most robust, then the cheapest."""
-    distractors = [attack for attack in dict.fromkeys(attacks) if attack not in controls]
+    """Rank the protocols of a run under attacks: usable ones first, then the most robust, then the cheapest."""
+    rules: Mapping[str, Sequence[str]] = parameters["protocols"]
+    distractors = [attack for attack in dict.fromkeys(attacks) if attack not in parameters["controls"]]
     if not distractors:
         return []
-    briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
     trials = {name: ProtocolTrials(briefs, name) for name in rules}
     for measure in ("robust_accuracy", "flip_rate"):  # the second where nothing is labelled
         own, row = {name: headline(measure, names) for name, names in rules.items()}, MEASURES[measure]

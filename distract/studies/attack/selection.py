@@ -168,8 +168,8 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
             raise UsageError(f"{name or degradations[0].name} does not apply: {MISFIT_REASONS[design]}")
         else:
             own = (row for row in MEASURES.values() if row.designs == (design,) and row.aim in ("fixed", "loser"))
-            first = next(row.name for row in own if row.hit or row.compared)
-            notes.append(f"{first} does not apply: {MISFIT_REASONS[design]}")
+            first = max(own, key=lambda row: bool(row.hit))
+            notes.append(f"{first.name} does not apply: {MISFIT_REASONS[design]}")
     if not designs or (treatments and attacks and designs == ["severity"] and len(requested) > 1):
         raise UsageError("; ".join(notes))
     if "severity" not in designs:

@@ -12,9 +12,9 @@ from distract.core.study import Study
 from distract.stats.figure import flatten, flatten_ranked
 from distract.stats.measures import headline
 from distract.stats.trials import STYLES
-from distract.studies.attack import measures, ranks
+from distract.studies.attack import measures
 from distract.studies.attack.measures import AttackResult, rank_strengths
-from distract.studies.attack.ranks import check_usability
+from distract.studies.attack.ranks import check_usability, rank_protocols
 from distract.studies.attack.style import trace_margins
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import read_effects
@@ -79,16 +79,13 @@ class _AttackSums:
         p = self._parameters
         # Distinguish a search that never started from one that found nothing.
         is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
-        rules, effects = p["protocols"], read_effects(p)
+        rules, effects, briefs = p["protocols"], read_effects(p), self._briefs
         styles = [attack for attack in p["attacks"] if effects[attack] in STYLES]
         headlines = {name: headline("clean_accuracy", own) for name, own in rules.items()}
-        usable = [check_usability(self._briefs.of(name, "flip"), name, rule) for name, rule in headlines.items()]
-        places = (effects, p.get("families", {}), p.get("control_of", {}))
-        options = (rules, p["attacks"], p["ties"], p.get("placebos", ()))
-        figures = measures.figures(self._briefs, self._rewrites, *options, *places)
-        standings = ranks.rank_protocols(self._briefs, rules, styles, p["controls"], usable)
-        smallest, prompts = self._smallest if is_searched else None, len({*self._briefs.clusters.values()})
-        curves, strengths = trace_margins(self._briefs, rules, styles), rank_strengths(figures, rules, *places)
+        usable = [check_usability(briefs.of(name, "flip"), name, rule) for name, rule in headlines.items()]
+        figures, standings = measures.figures(briefs, self._rewrites, p), rank_protocols(briefs, p, styles, usable)
+        smallest, prompts = self._smallest if is_searched else None, len({*briefs.clusters.values()})
+        curves, strengths = trace_margins(briefs, rules, styles), rank_strengths(figures, p)
         counts = (smallest, prompts, self._excluded, self._invalid)
         return AttackResult(figures, usable, standings, self._rewrites, *counts, curves, strengths)
 

@@ -239,58 +239,59 @@ class RunMeasures:
             return rule == "score" and protocol in levels[measure.aim]
         if measure.margin and (margin is None or rule == "rating"):
             return False
-        if measure.name == "tie_rate":
-            return self.briefs.holds(protocol, "fixed") and (self._ties is None or protocol in self._ties)
         if measure.needs == "winners" and not self.briefs.net:
             return False
-        return self.briefs.holds(protocol, measure.designs[0]) or measure.alone
+        return self._judges(protocol, measure) or measure.alone
+
+    def _judges(self, protocol: str, measure: Measure) -> bool:
+        can_tie = not measure.ties or self._ties is None or protocol in self._ties
+        return can_tie and self.briefs.holds(protocol, measure.designs[0])
 
     def contrasts(self, families: Mapping[str, str]) -> Iterator[Figure]:
         """Compare protocols by condition, attack and family, and worse responses with a distractor and without."""
-        compared = [measure for measure in MEASURES.values() if measure.compared]
         for one, other in combinations(sorted(self.rules), 2):
             both = (one, other)
             # A tie of integer ratings and one of distributions are not the same thing.
             is_alike = bool(self.rules[one]) == bool(self.rules[other])
-            is_alike &= self._ties is None or {*both} <= {*self._ties}
-            for measure in (*compared, MEASURES["robust_accuracy"]):
-                figures = (self.compare(measure, (one, place), (other, place)) for place in self.list_places(measure))
-                is_shared = all(self.briefs.holds(name, measure.designs[0]) for name in both)
-                if is_shared and (is_alike or measure.name != "tie_rate"):
+            for measure in (measure for measure in MEASURES.values() if measure.compared):
+                figures = (self.compare(measure, both, (place, place)) for place in self.list_places(measure))
+                is_shared = all(self._judges(name, measure) for name in both)
+                if is_shared and (is_alike or not measure.ties):
                     # Without labels, there are no accuracies.
-                    yield from (figure for figure in figures if measure.compared or figure.n)
+                    yield from (figure for figure in figures if figure.n or measure.over is not is_labelled)
             if all(self.briefs.holds(name, "flip") for name in both):
                 groups = self._group_attacks(families, both).items()
-                pooled = (self._pool(measure, both, attacks, name) for name, (measure, attacks) in groups)
+                pooled = (self.compare(row, both, ((name, None),) * 2, own) for name, (row, own) in groups)
                 yield from (figure for figure in pooled if figure.n)
         for protocol in self.rules:
             for attack, severity in self._degraded:
                 if attack != BASELINE and (plain := (BASELINE, severity)) in self._degraded:
-                    yield self.compare(MEASURES["severity_accuracy"], (protocol, (attack, severity)), (protocol, plain))
+                    places = (attack, severity), plain
+                    yield self.compare(MEASURES["severity_accuracy"], (protocol, protocol), places)
 
     def excesses(self, control_of: Mapping[str, str]) -> Iterator[Figure]:
         """Compute what each attack does beyond its control, which rewrites the same responses."""
         for protocol in self.rules:
             for attack, control in control_of.items() if self.briefs.holds(protocol, "flip") else ():
                 if (measure := primary_measure(self.effects.get(attack, "same"))) is not None:
-                    yield self.compare(measure, (protocol, (attack, None)), (protocol, (control, None)))
+                    yield self.compare(measure, (protocol, protocol), ((attack, None), (control, None)))
 
-    def compare(self, measure: Measure, first: tuple[str, Condition], second: tuple[str, Condition]) -> Figure:
-        """Compare two protocols, or two conditions, on the trials that count under both."""
-        (one, place), (other, beside) = first, second
-        rule, rule_other = (headline(measure.name, self.rules[protocol]) for protocol in (one, other))
+    def compare(
+        self,
+        measure: Measure,
+        protocols: tuple[str, str],
+        places: tuple[Condition, Condition],
+        names: Sequence[str] = (),
+    ) -> Figure:
+        """Compare two protocols or conditions on the trials that count under both; ``names`` pools attacks."""
+        (one, other), (place, beside) = protocols, places
+        rules = [headline(measure.name, self.rules[protocol]) for protocol in protocols]
         figure = Figure(
-            measure.name, one, rule, *place, against=other, against_rule=rule_other, against_attack=beside[0]
+            measure.name, one, rules[0], *place, against=other, against_rule=rules[1], against_attack=beside[0]
         )
-        counts = self.trials[one].count(measure, rule, place), self.trials[other].count(measure, rule_other, beside)
+        ways = [(self.trials[name], rule, at) for name, rule, at in zip(protocols, rules, places, strict=True)]
+        counts = [t.pool(measure, rule, names) if names else t.count(measure, rule, at) for t, rule, at in ways]
         return contrast(counts[0].values, counts[1].values).fill(figure)
-
-    def _pool(self, measure: Measure, protocols: tuple[str, str], attacks: Sequence[str], name: str) -> Figure:
-        one, other = protocols
-        rule, rule_other = (headline(measure.name, self.rules[protocol]) for protocol in protocols)
-        pooled = self.trials[one].pool(measure, rule, attacks), self.trials[other].pool(measure, rule_other, attacks)
-        figure = Figure(measure.name, one, rule, name, against=other, against_rule=rule_other, against_attack=name)
-        return contrast(pooled[0].values, pooled[1].values).fill(figure)
 
     def _group_attacks(
         self, families: Mapping[str, str], protocols: tuple[str, str]
