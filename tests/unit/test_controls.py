@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive, finish, measure_rows, row, scored, set_up, verdict, write_several
+from builders import attack_parameters, case, drive, finish, measure_rows, row, scored, set_up, verdict, write_several
 from command_result import Run, check_refusal
 from hypothesis import given, strategies as st
 from loops import each
@@ -347,7 +347,9 @@ def test_hollow_answers_may_reach_the_middle_of_the_scale() -> None:
     ]
     rules = {"absolute": ("score", "rating")}
     briefs = CompactRows(rows, rules, floors={"absolute": 4.0})
-    results = RunMeasures(briefs, rules, {"void": "hollow"}).figures("absolute", None)
+    results = RunMeasures(briefs, attack_parameters(rules, ["void"], effects={"void": "hollow"})).figures(
+        "absolute", None
+    )
     passes = [(f.measure, f.rule, f.k, f.n) for f in results if "pass" in f.measure]
     assert passes == [("hollow_pass_rate", "score", 1, 2)]
 
@@ -396,7 +398,7 @@ def test_attacks_are_ranked_within_their_effect_and_tested_against_their_control
         build_figure("void", "hollow_win_rate", 12, 20),
         build_figure("void", "flip_rate", 20, 20),  # of another effect's measure: no place here
     ]
-    p = {"protocols": RULES, "attacks": [*effects], "effects": effects, "controls": ()}
+    p = attack_parameters(RULES, [*effects], effects=effects)
     controls = dict.fromkeys(("weak", "strong", "plea"), "null")
     strengths = rank_strengths(results, {**p, "families": {"strong": "format"}, "control_of": controls})
     assert [(s.effect, s.attack, s.rank, s.is_stronger) for s in strengths] == [
@@ -424,11 +426,12 @@ def test_families_compare_ways_of_asking_on_the_same_pairs() -> None:
     rules = {"pairwise": (), "absolute": ("score",)}
     effects: dict[str, Effect] = {"bold": "same", "list": "same"}
     briefs = CompactRows(rows, rules)
-    differences = RunMeasures(briefs, rules, effects).contrasts(dict.fromkeys(effects, "format"))
+    parameters = attack_parameters(rules, [*effects], families=dict.fromkeys(effects, "format"))
+    differences = RunMeasures(briefs, parameters).contrasts()
     (difference,) = (f for f in differences if f.attack not in effects)
     assert (difference.attack, difference.protocol, difference.against) == ("family:format", "absolute", "pairwise")
     assert (difference.value, difference.n) == (-1.0, 12)
-    assert not list(RunMeasures(briefs, {"pairwise": ()}, effects).contrasts({}))
+    assert not list(RunMeasures(briefs, attack_parameters({"pairwise": ()}, [*effects])).contrasts())
 
 
 def test_report_says_under_which_families_ways_of_asking_differ() -> None:
@@ -458,8 +461,9 @@ def test_family_of_two_effects_has_a_group_for_each() -> None:
         rows += [row("c", [after], protocol="absolute", attack=name, target="b")]
     rules = {"pairwise": (), "absolute": ("score",)}
     effects: dict[str, Effect] = {"bold": "same", "trick": "injection"}
-    run = RunMeasures(CompactRows(rows, rules), rules, effects)
-    assert {(f.attack, f.measure, f.n) for f in run.contrasts(dict.fromkeys(effects, "format"))} == {
+    parameters = attack_parameters(rules, [*effects], effects=effects, families=dict.fromkeys(effects, "format"))
+    run = RunMeasures(CompactRows(rows, rules), parameters)
+    assert {(f.attack, f.measure, f.n) for f in run.contrasts()} == {
         ("bold", "flip_rate", 1),
         ("family:format", "flip_rate", 1),
         ("family:format, injection", "gain_rate", 1),

@@ -87,18 +87,16 @@ def rank_strengths(figures: Sequence[Figure], parameters: Mapping[str, Any]) -> 
 
 def figures(briefs: CompactRows, rewrites: Iterable[Rewrite], parameters: Mapping[str, Any]) -> list[Figure]:
     """Compute every figure that the rows support, in a total order."""
-    rules, attacks, control_of = parameters["protocols"], parameters["attacks"], parameters.get("control_of", {})
-    effects = {name: effect for name, effect in read_effects(parameters).items() if name in attacks}
-    run = RunMeasures(briefs, rules, effects, parameters["ties"])
-    shown = [attack for attack in attacks if attack != RESAMPLED]
+    run = RunMeasures(briefs, parameters)
+    shown = [attack for attack in run.effects if attack != RESAMPLED]
     written = [attack for attack in shown if run.effects[attack] in STYLES]
     results = [*rejections(rewrites, shown, briefs.clusters), *agreements(rewrites, briefs.clusters)]
-    for protocol in rules:
-        own = style_figures(briefs, protocol, rules[protocol], written, parameters.get("placebos", ()))
+    for protocol, rules in run.rules.items():
+        own = style_figures(briefs, protocol, rules, written, parameters.get("placebos", ()))
         margin = next((f.value for f in own if f.measure == "indifference_margin"), None)
         results += [*_quality(protocol, briefs), *own, *run.figures(protocol, margin)]
-        results += shift_excesses(briefs, protocol, headline("flip_rate", rules[protocol]), control_of, run.effects)
-    results += [*run.excesses(control_of), *run.contrasts(parameters.get("families", {}))]
+        results += shift_excesses(briefs, protocol, headline("flip_rate", rules), run.control_of, run.effects)
+    results += [*run.excesses(), *run.contrasts()]
     return adjust_p_values(sorted(results, key=lambda figure: figure.place))
 
 

@@ -5,7 +5,7 @@ Nothing else joins rows: measures, gates, rankings and excerpts all read trials.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, Literal, cast
@@ -191,23 +191,15 @@ class ProtocolTrials:
 
 
 class RunMeasures:
-    """The measures of a run: what its protocols say under each attack.
+    """The measures of a run with these parameters: what its protocols say under each attack."""
 
-    ``effects`` holds what each attack does to quality, ``rules`` the rules of each protocol, ``ties`` the protocols
-    that can tie (None: all).
-    """
-
-    def __init__(
-        self,
-        briefs: CompactRows,
-        rules: Mapping[str, Sequence[str]],
-        effects: Mapping[str, str],
-        ties: Collection[str] | None = None,
-    ) -> None:
-        self.briefs, self.rules, self.effects, self._ties = briefs, rules, effects, ties
-        self.trials = {protocol: ProtocolTrials(briefs, protocol) for protocol in rules}
+    def __init__(self, briefs: CompactRows, parameters: Mapping[str, Any]) -> None:
+        self.briefs, self.rules, self._ties = briefs, parameters["protocols"], parameters["ties"]
+        self.families, self.control_of = (parameters.get(name, {}) for name in ("families", "control_of"))
+        self.effects = {name: own for name, own in read_effects(parameters).items() if name in parameters["attacks"]}
+        self.trials = {protocol: ProtocolTrials(briefs, protocol) for protocol in self.rules}
         # Every case has a row for each severity, if only to record why it was not judged.
-        degraded = {(row.attack, row.b.severity) for protocol in rules for row in briefs.of(protocol, "severity")}
+        degraded = {(row.attack, row.b.severity) for protocol in self.rules for row in briefs.of(protocol, "severity")}
         self._degraded: list[Condition] = sorted(degraded, key=str)
 
     def list_places(self, measure: Measure) -> list[Condition]:
@@ -247,7 +239,7 @@ class RunMeasures:
         can_tie = not measure.ties or self._ties is None or protocol in self._ties
         return can_tie and self.briefs.holds(protocol, measure.designs[0])
 
-    def contrasts(self, families: Mapping[str, str]) -> Iterator[Figure]:
+    def contrasts(self) -> Iterator[Figure]:
         """Compare protocols by condition, attack and family, and worse responses with a distractor and without."""
         for one, other in combinations(sorted(self.rules), 2):
             both = (one, other)
@@ -260,7 +252,7 @@ class RunMeasures:
                     # Without labels, there are no accuracies.
                     yield from (figure for figure in figures if figure.n or measure.over is not is_labelled)
             if all(self.briefs.holds(name, "flip") for name in both):
-                groups = self._group_attacks(families, both).items()
+                groups = self._group_attacks(both).items()
                 pooled = (self.compare(row, both, ((name, None),) * 2, own) for name, (row, own) in groups)
                 yield from (figure for figure in pooled if figure.n)
         for protocol in self.rules:
@@ -269,33 +261,24 @@ class RunMeasures:
                     places = (attack, severity), plain
                     yield self.compare(MEASURES["severity_accuracy"], (protocol, protocol), places)
 
-    def excesses(self, control_of: Mapping[str, str]) -> Iterator[Figure]:
+    def excesses(self) -> Iterator[Figure]:
         """Compute what each attack does beyond its control, which rewrites the same responses."""
         for protocol in self.rules:
-            for attack, control in control_of.items() if self.briefs.holds(protocol, "flip") else ():
+            for attack, control in self.control_of.items() if self.briefs.holds(protocol, "flip") else ():
                 if (measure := primary_measure(self.effects.get(attack, "same"))) is not None:
                     yield self.compare(measure, (protocol, protocol), ((attack, None), (control, None)))
 
     def compare(
-        self,
-        measure: Measure,
-        protocols: tuple[str, str],
-        places: tuple[Condition, Condition],
-        names: Sequence[str] = (),
+        self, measure: Measure, both: tuple[str, str], places: tuple[Condition, Condition], names: Sequence[str] = ()
     ) -> Figure:
         """Compare two protocols or conditions on the trials that count under both; ``names`` pools attacks."""
-        (one, other), (place, beside) = protocols, places
-        rules = [headline(measure.name, self.rules[protocol]) for protocol in protocols]
-        figure = Figure(
-            measure.name, one, rules[0], *place, against=other, against_rule=rules[1], against_attack=beside[0]
-        )
-        ways = [(self.trials[name], rule, at) for name, rule, at in zip(protocols, rules, places, strict=True)]
+        rules = [headline(measure.name, self.rules[protocol]) for protocol in both]
+        against = Figure(measure.name, both[0], rules[0], *places[0], against=both[1], against_rule=rules[1])
+        ways = [(self.trials[name], rule, at) for name, rule, at in zip(both, rules, places, strict=True)]
         counts = [t.pool(measure, rule, names) if names else t.count(measure, rule, at) for t, rule, at in ways]
-        return contrast(counts[0].values, counts[1].values).fill(figure)
+        return contrast(counts[0].values, counts[1].values).fill(replace(against, against_attack=places[1][0]))
 
-    def _group_attacks(
-        self, families: Mapping[str, str], protocols: tuple[str, str]
-    ) -> Mapping[str, tuple[Measure, list[str]]]:
+    def _group_attacks(self, protocols: tuple[str, str]) -> Mapping[str, tuple[Measure, list[str]]]:
         """Group attacks by family if one protocol compares and the other scores; styles are compared one by one too."""
         has_families = len({bool(self.rules[protocol]) for protocol in protocols}) > 1
         groups: dict[str, tuple[Measure, list[str]]] = {}
@@ -306,8 +289,8 @@ class RunMeasures:
                 continue
             if effect not in STYLES:
                 groups[attack] = (measure, [attack])
-            if has_families and attack in families:
-                name = FAMILY + families[attack]
+            if has_families and attack in self.families:
+                name = FAMILY + self.families[attack]
                 # A family of several effects has a group for each: their rates are never pooled.
                 name = name if effects.setdefault(name, effect) == effect else f"{name}, {effect}"
                 groups.setdefault(name, (measure, []))[1].append(attack)

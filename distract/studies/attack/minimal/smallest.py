@@ -246,20 +246,10 @@ def find_run_flips(
 
 
 def search_flip(
-    flip: Flip,
-    case: Case,
-    protocol: Protocol,
-    manner: Manner,
-    helped: bool,
-    rewrites: Iterable[Rewrite],
-    most: int = MOST,
+    flip: Flip, case: Case, protocol: Protocol, manner: Manner, helped: bool, most: int = MOST
 ) -> Plan[MinimalFlip | str]:
     """Search for the smallest part of one flip."""
-    severity, other_severity = flip.severities
-    place = (flip.case, flip.rewritten, severity, flip.attack)
-    accepted = ((one, one.response) for one in rewrites if one.is_accepted)
-    same = (one for one, r in accepted if (one.case, r.author, r.severity, r.attack) == place)
-    rewrite = next(same, None)
+    rewrite, (severity, other_severity) = flip.written, flip.severities
     if rewrite is None:
         return "no rewrite is on record"
     original = _find_response(case, flip.rewritten, severity, rewrite.original)
@@ -284,11 +274,10 @@ def search_flips(
 ) -> Iterator[Plan[CaseResult]]:
     """Yield the searches for the smallest part of a run's clearest flips, its last stage."""
     by_id, protocols = {case.id: case for case in cases}, {protocol.name: protocol for protocol in audit.protocols}
-    attacks, rewrites = distractors(parameters), tuple(rewrites)
-    for flip in clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):
+    names, most = distractors(parameters), parameters["minimal"]
+    for flip in clearest_flips(rows, rewrites, parameters["protocols"], names, most):
         place = (by_id[flip.case], protocols[flip.protocol])
-        plan = search_flip(flip, *place, audit.manner, audit.helped, rewrites)
-        yield _record_search(stop_unanswered(plan))
+        yield _record_search(stop_unanswered(search_flip(flip, *place, audit.manner, audit.helped)))
 
 
 def stop_unanswered(plan: Plan[T | str]) -> Plan[T | str]:
