@@ -111,14 +111,12 @@ class PairedValues:
         figure = replace(figure, n=len(self.clusters), excluded=sum(self.alone))
         if not self.clusters:
             return figure
-        interval: intervals.Interval | None = None
+        figure = replace(figure, value=self.difference, p_value=self.p_value)
         if {*self.first, *self.second} <= {0.0, 1.0}:
-            interval = intervals.difference_interval(self.first, self.second, self.clusters, CONFIDENCE)
-        else:
-            differences = [a - b for a, b in zip(self.first, self.second, strict=True)]
-            interval = intervals.mean_interval(differences, self.clusters, CONFIDENCE)
-        low, high = interval or (None, None)
-        return replace(figure, value=self.difference, low=low, high=high, p_value=self.p_value)
+            low, high = intervals.difference_interval(self.first, self.second, self.clusters, CONFIDENCE)
+            return replace(figure, low=low, high=high)
+        differences = [a - b for a, b in zip(self.first, self.second, strict=True)]
+        return replace(fill_mean(figure, differences, self.clusters), value=self.difference)
 
 
 UnitValues = Mapping[Unit, tuple[str, float]]
@@ -216,10 +214,8 @@ def rescale(figure: Figure, scale: Callable[[float], float]) -> Figure:
 
 
 def measure_trials(measure: Measure, trials: Iterable[Trial], empty: F) -> F:
-    """Compute the share or the mean of a measure; reasons stay in the order of the trials."""
-    counts = count(measure, trials)
-    full = figure(measure, counts, replace(empty, measure=measure.name))
-    return replace(full, reasons=tuple(counts.reasons.items()))
+    """Compute the share or the mean of a measure."""
+    return figure(measure, count(measure, trials), replace(empty, measure=measure.name))
 
 
 def contrast(first: UnitValues, second: UnitValues) -> PairedValues:

@@ -83,7 +83,8 @@ _ROWS = (
     ),
     Measure(
         name="clean_accuracy", designs=("flip",), aim="loser", effects=(), over=is_labelled, known=_is_right,
-        unread=lambda trial: 0.0, beside="skill_under_attack", column="clean", legend="right before any rewrite, in %",
+        unread=lambda trial: 0.0, sums=("robust_accuracy", "attack_cost"),
+        beside="skill_under_attack", column="clean", legend="right before any rewrite, in %",
         more=" of the pairs that count here; a tie counts half",
     ),
     Measure(

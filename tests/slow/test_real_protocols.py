@@ -48,10 +48,10 @@ def judge_case(model: Transformers, every: Mapping[str, Protocol], folder: Path,
     """Few tokens truncate most verdicts in words; only these count as invalid."""
     case = min(datasets.load("tweakset").cases, key=lambda one: len(one.responses[0].text))
     parameters = AuditConfig(
-        "the judge",
-        tuple(every.values()),
         (attacks()["none"],),
-        find_writer("rules"),
+        judge="the judge",
+        protocols=tuple(every.values()),
+        writer=find_writer("rules"),
         designs=frozenset({"flip"}),
         manner=Manner("given", answer_tokens=tokens),
         helped=True,

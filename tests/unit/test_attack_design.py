@@ -37,7 +37,7 @@ PROTOCOLS = tuple(protocols()[name] for name in ("absolute", "pairwise", "prepai
 
 
 def audit(one: Case, judge: str = "longer", **changes: object) -> CaseResult:
-    parameters = AuditConfig(judge, PROTOCOLS, (LOUDER,), find_writer("rules"))
+    parameters = AuditConfig((LOUDER,), judge=judge, protocols=PROTOCOLS, writer=find_writer("rules"))
     backend = make_planted(judge)
     with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
         (done,) = execute([audit_case(one, replace(parameters, **changes))], {"judge": (backend, store)})  # type: ignore[arg-type]
@@ -87,7 +87,7 @@ def test_disagreeing_score_rules_attack_both_sides() -> None:
         return "[[4]]" if slots.shown[0].author == "x" else "[[5]]"
 
     one = case(responses=[X, Y], preferred="x")
-    parameters = AuditConfig("j", (protocols()["absolute"],), (LOUDER,), find_writer("rules"))
+    parameters = AuditConfig((LOUDER,), judge="j", protocols=(protocols()["absolute"],), writer=find_writer("rules"))
     backend = ScriptedBackend(lambda request: answer(request))
     with Store(Path(":memory:"), backend.identity, True) as store:
         (done,) = execute([audit_case(one, parameters)], {"judge": (backend, store)})
@@ -161,7 +161,8 @@ def test_only_open_pairs_are_judged_with_their_controls() -> None:
     places = frozenset(
         (*place, design) for place in (("pairwise", "louder"), ("absolute", "bolder")) for design in ("flip", "fixed")
     )
-    p = AuditConfig("longer", (pairwise, absolute), (LOUDER, bold, CONTROL), find_writer("rules"), only=places)
+    how: dict[str, Any] = {"judge": "longer", "writer": find_writer("rules")}
+    p = AuditConfig((LOUDER, bold, CONTROL), protocols=(pairwise, absolute), only=places, **how)
     assert [[attack.name for attack in p.attacks_for(one, "flip")] for one in (pairwise, absolute)] == [
         ["louder", "control"],
         ["bolder", "control"],
@@ -184,7 +185,9 @@ def test_only_open_pairs_are_judged_with_their_controls() -> None:
 
 def test_score_is_requested_once_for_many_comparisons() -> None:
     backend, tally = make_planted("longer"), Tally()
-    parameters = AuditConfig("longer", (protocols()["absolute"],), (LOUDER, CONTROL), find_writer("rules"))
+    parameters = AuditConfig(
+        (LOUDER, CONTROL), judge="longer", protocols=(protocols()["absolute"],), writer=find_writer("rules")
+    )
     with Store(Path(":memory:"), backend.identity, True) as store:
         plan = audit_case(case(responses=[X, Y], preferred="y"), parameters)
         list(execute([plan], {"judge": (backend, store)}, tally=tally))

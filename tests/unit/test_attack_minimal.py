@@ -573,9 +573,8 @@ def run_study(
     """The cases, rows and rewrites of a run, and the keys of all its requests."""
     cases = {case.id: case for case in datasets.load("tweakset").cases[:12]}
     protocols = tuple(map(get_protocol, requests))
-    parameters = AuditConfig(
-        judge, protocols, (get_attack(name), get_attack("null")), WRITERS["rules"], frozenset(("flip",))
-    )
+    named, how = (get_attack(name), get_attack("null")), {"designs": frozenset(("flip",)), "writer": WRITERS["rules"]}
+    parameters = AuditConfig(named, judge=judge, protocols=protocols, **how)  # type: ignore[arg-type]
     backend, keys, parts = make_planted(judge), set[str](), list[CaseResult]()
     for case in cases.values():
         part, rounds = drive(audit_case(case, parameters), backend._answer_one)

@@ -3,7 +3,7 @@
 import json
 import math
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -61,13 +61,9 @@ def right_rows(protocol: str, verdicts: str, **more: Any) -> list[Row]:
 
 
 def rank_rows(
-    rows: Sequence[Row],
-    rules: dict[str, Sequence[str]],
-    attacks: Sequence[str],
-    controls: Collection[str],
-    usable: Sequence[Usability] = (),
+    rows: Sequence[Row], rules: Any, attacks: Sequence[str], controls: Any, *usable: Any
 ) -> list[ProtocolRank]:
-    return rank_protocols(CompactRows(rows, rules), {"protocols": rules, "controls": controls}, attacks, usable)
+    return rank_protocols(CompactRows(rows, rules), {"protocols": rules, "controls": controls}, attacks, *usable)
 
 
 def rank(

@@ -15,15 +15,13 @@ from distract.stats.figure import (
     Condition,
     Figure,
     adjust_p_values,
-    count,
-    figure,
     fill_mean,
     list_headline,
+    measure_trials,
 )
 from distract.stats.measures import MEASURES, headline, primary_name
-from distract.stats.trials import STYLES
+from distract.stats.trials import STYLES, Design
 from distract.studies.attack.ranks import ProtocolRank, Usability
-from distract.studies.attack.selection import DESIGNS
 from distract.studies.attack.style import MarginCurve, shift_excesses, style_figures
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
 from distract.studies.measures.run import RunMeasures, list_verdicts, read_effects
@@ -104,7 +102,7 @@ def _quality(protocol: str, briefs: CompactRows) -> Iterator[Figure]:
     if ratings := briefs.ratings[protocol]:
         yield Figure("distinct_ratings", protocol, "rating", BASELINE, value=len(ratings), unit="count")
     conditions: dict[Condition, list[CompactRow]] = defaultdict(list)
-    for design in DESIGNS:
+    for design in get_args(Design):
         for row in briefs.of(protocol, design):
             # Only the severity design distinguishes severities.
             conditions[row.attack, row.b.severity if design == "severity" else None].append(row)
@@ -114,8 +112,7 @@ def _quality(protocol: str, briefs: CompactRows) -> Iterator[Figure]:
         trials = [*list_verdicts([row for row in rows if row.target is None] or rows)]
         names = ["invalid_rate", *(["order_inconsistency"] if any(len(one.verdicts) > 1 for one in trials) else [])]
         empty = Figure("choice_mass", protocol, None, attack, severity)
-        read = [figure(MEASURES[name], count(MEASURES[name], trials), replace(empty, measure=name)) for name in names]
-        yield from read
+        yield from (read := [measure_trials(MEASURES[name], trials, empty) for name in names])
         valid = [(mass, one.cluster) for one in trials if one.after is not None for mass in one.rows[0].masses]
         empty = replace(empty, invalid=int(read[0].k or 0), excluded=read[0].excluded)
         mass = fill_mean(empty, [mass for mass, _ in valid], [cluster for _, cluster in valid])

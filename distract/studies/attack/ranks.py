@@ -157,7 +157,7 @@ def _fill_rank(
 ) -> ProtocolRank:
     # A pair occurs once per attack, always in its prompt's cluster, so it never counts as several prompts.
     values = {unit: units.values[unit] for unit in shared} if units.values else {}
-    spent = briefs.spent(empty.protocol)
+    spent = briefs.spent[empty.protocol].sum()
     efforts = (spent.calls, spent.prompts + spent.answers, spent.answers)
     calls, tokens, answers = (effort / max(spent.comparisons, 1) for effort in efforts)
     rate = figure(measure, replace(units, values=values), empty)

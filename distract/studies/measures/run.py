@@ -28,9 +28,12 @@ def list_trials(
     rows: Sequence[AnyRow], rule: str | None, attack: str, aim: Aim = "loser", margin: float = 0.0
 ) -> Iterator[Trial]:
     """List the trials of an attack in the order of their rows; leads up to ``margin`` are ties."""
-    if aim == "fixed":
-        for row in rows:
-            if row.attack == attack:
+    if aim in ("fixed", "reach"):
+        for number, row in enumerate(rows):
+            if row.attack == attack and isinstance(row, CompactRow) and aim == "reach":
+                after = _name_side(row.reaches[0 if row.target == "a" else 1])
+                yield Trial((number,), row.cluster, None, after, missing=row.excluded, rows=(None, row))
+            elif row.attack == attack:
                 unit, after = (row.case, row.a.author, row.a.severity), read_outcome(row, rule, margin)
                 yield Trial(unit, row.cluster, None, after, missing=row.excluded, rows=(None, row))
         return
@@ -88,14 +91,6 @@ def list_marks(fixed: Sequence[CompactRow], flips: Sequence[CompactRow], attack:
                     continue
                 judged.add(unit)
             yield Trial(unit, row.cluster, _name_side(sides[0]), _name_side(sides[1]), rows=(start, row))
-
-
-def list_reaches(rows: Sequence[CompactRow], attack: str) -> Iterator[Trial]:
-    """List each rewrite of an attack against the pass mark, or the middle of the scale: b reaches it, a does not."""
-    for number, row in enumerate(rows):
-        if row.attack == attack:
-            after = _name_side(row.reaches[0 if row.target == "a" else 1])
-            yield Trial((number,), row.cluster, None, after, missing=row.excluded, rows=(None, row))
 
 
 def _name_side(is_above: bool | None) -> Outcome | None:
@@ -171,7 +166,7 @@ class ProtocolTrials:
             fixed, flips = (self.briefs.of(self.protocol, design) for design in ("fixed", "flip"))
             return list_marks(fixed, flips, attack)
         rows = [row for row in self.briefs.of(self.protocol, design, attack) if severity in (None, row.b.severity)]
-        return list_reaches(rows, attack) if aim == "reach" else list_trials(rows, rule, attack, aim or "loser", margin)
+        return list_trials(rows, rule, attack, aim or "loser", margin)
 
     def figure(
         self, measure: Measure, rule: str | None, place: Condition, margin: float = 0.0, confidence: float = CONFIDENCE
