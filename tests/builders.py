@@ -116,20 +116,9 @@ def write_several(path: str = "d.jsonl", prompts: int = 4) -> str:
 def run_parameters(name: str, protocols: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """The parameters of a run on three cases of a data set."""
     return {
-        "judge": "j",
-        "data": {"name": name, "cases": 3},
-        "limit": 3,
-        "seed": 0,
-        "attacks": ["f"],
-        "asking": None,
-        "verifier": None,
-        "self_judging": [],
-        "controls": [],
-        "degradations": [],
-        "left_out": {},
-        "protocols": dict(protocols),
-        "ties": ["absolute"],
-        "generator": "rules",
+        **attack_parameters(dict(protocols), ["f"], ties=["absolute"], controls=[]),
+        **{"judge": "j", "data": {"name": name, "cases": 3}, "limit": 3, "seed": 0, "generator": "rules"},
+        **{"asking": None, "verifier": None, "self_judging": [], "degradations": [], "left_out": {}},
     }
 
 

@@ -347,9 +347,8 @@ def test_hollow_answers_may_reach_the_middle_of_the_scale() -> None:
     ]
     rules = {"absolute": ("score", "rating")}
     briefs = CompactRows(rows, rules, floors={"absolute": 4.0})
-    results = RunMeasures(briefs, attack_parameters(rules, ["void"], effects={"void": "hollow"})).figures(
-        "absolute", None
-    )
+    run = RunMeasures(briefs, attack_parameters(rules, ["void"], effects={"void": "hollow"}))
+    results = run.figures("absolute", None)
     passes = [(f.measure, f.rule, f.k, f.n) for f in results if "pass" in f.measure]
     assert passes == [("hollow_pass_rate", "score", 1, 2)]
 

@@ -169,14 +169,14 @@ def _place(standings: Sequence[ProtocolRank], units: Mapping[str, Counts]) -> li
     """Compare all pairs of protocols, and give those that can tell good from bad a rank and perhaps a front."""
     names = [s.protocol for s in standings if units[s.protocol].values]
     pairs = list(combinations(names, 2))
-    tests = {(one, other): contrast(units[one].values, units[other].values) for one, other in pairs}
-    p_values = [test.p_value if test.clusters else 1.0 for test in tests.values()]
+    empty = Figure(standings[0].measure, None, None, "")
+    tests = {(one, other): contrast(units[one].values, units[other].values, empty) for one, other in pairs}
+    p_values = [1.0 if test.p_value is None else test.p_value for test in tests.values()]
     adjusted = dict(zip(pairs, intervals.holm(p_values), strict=True))
     sign = -1 if standings[0].measure == "flip_rate" else 1
     # Who is better than whom, by differences that survive.
-    beats = {
-        pair if sign * tests[pair].difference > 0 else pair[::-1] for pair in pairs if adjusted[pair] <= 1 - CONFIDENCE
-    }
+    shown = [pair for pair in pairs if adjusted[pair] <= 1 - CONFIDENCE]
+    beats = {pair if sign * (tests[pair].value or 0.0) > 0 else pair[::-1] for pair in shown}
     costs = {s.protocol: s.cost for s in standings}
     placed, rank = list[ProtocolRank](), 0
     for s in sorted(standings, key=lambda s: (s.usable != "yes", s.loss, s.cost, s.protocol)):
@@ -185,12 +185,12 @@ def _place(standings: Sequence[ProtocolRank], units: Mapping[str, Counts]) -> li
         is_beaten = any((other, s.protocol) in beats and costs[other] <= s.cost for other in names)
         s = replace(s, rank=rank if is_ranked else None, pareto=is_ranked and bool(beats) and not is_beaten)
         pair = (s.protocol, BASE) if (s.protocol, BASE) in tests else (BASE, s.protocol)
-        if pair in tests and tests[pair].clusters:
-            test, side = tests[pair], 1 if pair[1] == BASE else -1
+        if pair in tests and (test := tests[pair]).n:
+            value = test.value or 0.0
             verdict: BaseComparison = "not distinguishable"
             if pair in beats or pair[::-1] in beats:
                 verdict = "better" if (s.protocol, BASE) in beats else "worse"
-            s = replace(s, against_base=verdict, shared=len(test.clusters), difference=side * test.difference)
+            s = replace(s, against_base=verdict, shared=test.n, difference=value if pair[1] == BASE else -value)
             s = replace(s, p_value=test.p_value, p_adjusted=adjusted[pair])
         placed.append(s)
     return placed

@@ -200,9 +200,8 @@ def shift_excesses(
     for attack, control in control_of.items():
         if effects.get(attack, "same") == "same":
             figure = Figure("shift", protocol, rule, attack, unit=unit, against=protocol, against_rule=rule)
-            both = contrast(_list_leads(rows, attack), _list_leads(rows, control))
-            changes = [lead - other for lead, other in zip(both.first, both.second, strict=True)]
-            yield fill_mean(replace(figure, against_attack=control, excluded=sum(both.alone)), changes, both.clusters)
+            leads, others = (_list_leads(rows, name) for name in (attack, control))
+            yield contrast(leads, others, replace(figure, against_attack=control))
 
 
 def _list_leads(rows: Sequence[CompactRow], attack: str) -> UnitValues:

@@ -180,7 +180,7 @@ class ProtocolTrials:
                 return None
             same = measure.aim == other.aim
             empty = replace(empty, against=self.protocol, against_rule=rule, against_attack=BASELINE)
-            return contrast(counts.values, rest.values).fill(replace(empty, invalid=counts.invalid if same else 0))
+            return contrast(counts.values, rest.values, replace(empty, invalid=counts.invalid if same else 0))
         full = replace(figure(measure, counts, empty, confidence), unit=measure.name_unit(rule))
         return rescale(full, measure.scale) if measure.scale else full
 
@@ -271,7 +271,7 @@ class RunMeasures:
         against = Figure(measure.name, both[0], rules[0], *places[0], against=both[1], against_rule=rules[1])
         ways = [(self.trials[name], rule, at) for name, rule, at in zip(both, rules, places, strict=True)]
         counts = [t.pool(measure, rule, names) if names else t.count(measure, rule, at) for t, rule, at in ways]
-        return contrast(counts[0].values, counts[1].values).fill(replace(against, against_attack=places[1][0]))
+        return contrast(counts[0].values, counts[1].values, replace(against, against_attack=places[1][0]))
 
     def _group_attacks(self, protocols: tuple[str, str]) -> Mapping[str, tuple[Measure, list[str]]]:
         """Group attacks by family if one protocol compares and the other scores; styles are compared one by one too."""
