@@ -49,14 +49,9 @@ def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str,
 
 def flatten_flip(flip: MinimalFlip) -> dict[str, Any]:
     """Return a smallest flip as JSON values."""
-    names = ("protocol", "rule", "attack", "rewritten", "other")
-    numbers = ("of", "comparisons", "requests", "invalid", "minimal")
-    return {
-        "case": flip.case.id,
-        **{name: getattr(flip, name) for name in names},
-        "edits": [{"removed": edit.old, "added": edit.new} for edit in flip.edits],
-        **{name: getattr(flip, name) for name in numbers},
-    }
+    names = ("protocol", "rule", "attack", "rewritten", "other", "of", "comparisons", "requests", "invalid", "minimal")
+    edits = [{"removed": edit.old, "added": edit.new} for edit in flip.edits]
+    return {"case": flip.case.id, "edits": edits, **{name: getattr(flip, name) for name in names}}
 
 
 class _AttackSums:
