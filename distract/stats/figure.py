@@ -192,10 +192,8 @@ def contrast(first: UnitValues, second: UnitValues, empty: F) -> F:
     figure = replace(empty, n=len(units), excluded=len(first) + len(second) - 2 * len(units))
     if not units:
         return figure
-    (a, b), clusters = (
-        ([values[unit][1] for unit in units] for values in (first, second)),
-        [first[unit][0] for unit in units],
-    )
+    a, b = ([values[unit][1] for unit in units] for values in (first, second))
+    clusters = [first[unit][0] for unit in units]
     if figure.unit == "share":
         figure = replace(figure, p_value=intervals.paired_p(a, b, clusters))
     if figure.unit != "share" or not {*a, *b} <= {0.0, 1.0}:

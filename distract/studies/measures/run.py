@@ -30,11 +30,11 @@ def list_trials(
     """List the trials of an attack in the order of their rows; leads up to ``margin`` are ties."""
     if aim in ("fixed", "reach"):
         for number, row in enumerate(rows):
-            if row.attack == attack and isinstance(row, CompactRow) and aim == "reach":
-                after = _name_side(row.reaches[0 if row.target == "a" else 1])
-                yield Trial((number,), row.cluster, None, after, missing=row.excluded, rows=(None, row))
-            elif row.attack == attack:
-                unit, after = (row.case, row.a.author, row.a.severity), read_outcome(row, rule, margin)
+            if row.attack == attack:
+                unit: Unit = (row.case, row.a.author, row.a.severity)
+                after = read_outcome(row, rule, margin)
+                if aim == "reach" and isinstance(row, CompactRow):
+                    unit, after = (number,), _name_side(row.reaches[0 if row.target == "a" else 1])
                 yield Trial(unit, row.cluster, None, after, missing=row.excluded, rows=(None, row))
         return
     attacked = {(*pair_unit(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
