@@ -378,13 +378,7 @@ def build_figure(attack: str, measure: str, k: int, n: int, **more: object) -> F
 
 
 def test_attacks_are_ranked_within_their_effect_and_tested_against_their_control() -> None:
-    effects: dict[str, Effect] = {
-        "weak": "same",
-        "strong": "same",
-        "plea": "injection",
-        "void": "hollow",
-        "null": "control",
-    }
+    effects = {"weak": "same", "strong": "same", "plea": "injection", "void": "hollow", "null": "control"}
     beyond = {"against": "pairwise", "against_attack": "null"}
     results = [
         build_figure("weak", "flip_rate", 4, 20),
