@@ -20,6 +20,7 @@ from distract.core.records import (
     Reply,
     Request,
     Response,
+    Rewrite,
     Role,
     Row,
     Side,
@@ -27,7 +28,10 @@ from distract.core.records import (
 )
 from distract.core.study import R
 from distract.core.usage import Tally
+from distract.stats.figure import Figure
+from distract.studies.attack.measures import figures
 from distract.studies.attack.minimal.edits import find_edits
+from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.setup import Setup
 
 near: Any = pytest.approx
@@ -117,21 +121,22 @@ def write_several(path: str = "d.jsonl", prompts: int = 4) -> str:
 def run_parameters(name: str, protocols: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """The parameters of a run on three cases of a data set."""
     return {
-        "judge": "j",
-        "data": {"name": name, "cases": 3},
-        "limit": 3,
-        "seed": 0,
-        "attacks": ["f"],
-        "asking": None,
-        "verifier": None,
-        "self_judging": [],
-        "controls": [],
-        "degradations": [],
-        "left_out": {},
-        "protocols": dict(protocols),
-        "ties": ["absolute"],
-        "generator": "rules",
+        **attack_parameters(dict(protocols), ["f"], ties=["absolute"], controls=[]),
+        **{"judge": "j", "data": {"name": name, "cases": 3}, "limit": 3, "seed": 0, "generator": "rules"},
+        **{"asking": None, "verifier": None, "self_judging": [], "degradations": [], "left_out": {}},
     }
+
+
+def attack_parameters(rules: Mapping[str, Sequence[str]], attacks: Sequence[str], **more: Any) -> dict[str, Any]:
+    """The parameters that an audit's figures depend on; its attacks keep the content."""
+    effects = dict.fromkeys(attacks, "same")
+    return {"protocols": rules, "attacks": attacks, "effects": effects, "controls": (), "ties": None, **more}
+
+
+def measure_rows(rows: Sequence[Row], rewrites: Sequence[Rewrite], *run: Any, **more: Any) -> list[Figure]:
+    """The figures of an audit with these rows and parameters."""
+    parameters = attack_parameters(*run, **more)
+    return figures(CompactRows(rows, parameters["protocols"]), rewrites, parameters)
 
 
 def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0) -> MinimalFlip:

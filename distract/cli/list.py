@@ -6,7 +6,7 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -23,15 +23,6 @@ if TYPE_CHECKING:
     from distract.stats.ratings.system import RatingSystem
 
 READ_LABELS = {"choices": "log-probability", "text": "text"}
-EFFECTS: Mapping[str, str] = {
-    "same": "attacks that keep the content",
-    "unearned": "attacks that claim support",
-    "hollow": "attacks that leave no content",
-    "injection": "attacks that speak to the judge",
-    "worse": "attacks that break requirements",
-    "control": "controls that change nothing relevant",
-}
-"""What attacks of each effect do."""
 LONGEST_NAME = 22
 """Characters of a name with its description on the same line."""
 
@@ -87,10 +78,13 @@ def list_(what: str | None, catalogue: Path | None) -> None:
 
 def _group_attacks(attacks: Iterable[Attack]) -> Mapping[str, Mapping[str, str]]:
     """Group attacks by what they do to quality, then by family."""
+    from distract.core.attack import Effect
+    from distract.stats.trials import EFFECTS
+
     groups: dict[str, dict[str, str]] = {}
-    for attack in sorted(attacks, key=lambda attack: ([*EFFECTS].index(attack.effect), attack.family)):
+    for attack in sorted(attacks, key=lambda attack: (get_args(Effect).index(attack.effect), attack.family)):
         family = f", {attack.family}" if attack.family != attack.effect else ""
-        groups.setdefault(f"{EFFECTS[attack.effect]} ({attack.effect}){family}", {})[attack.name] = attack.summary
+        groups.setdefault(f"{EFFECTS[attack.effect][0]} ({attack.effect}){family}", {})[attack.name] = attack.summary
     return groups
 
 

@@ -84,43 +84,6 @@ def fill_rate(
     return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective)
 
 
-@dataclass(frozen=True, slots=True)
-class PairedValues:
-    """Values from 0 to 1 of the units that two conditions share, such as 1 if a measure counts it, else 0.
-
-    ``alone`` counts the further units of each condition.
-    """
-
-    first: tuple[float, ...]
-    second: tuple[float, ...]
-    clusters: tuple[str, ...]
-    alone: tuple[int, int]
-
-    @property
-    def difference(self) -> float:
-        """The first rate minus the second."""
-        return (math.fsum(self.first) - math.fsum(self.second)) / len(self.clusters)
-
-    @property
-    def p_value(self) -> float:
-        """Exact two-sided McNemar test of the difference."""
-        return intervals.paired_p(self.first, self.second, self.clusters)
-
-    def fill(self, figure: F) -> F:
-        """Fill in the difference, its interval and its test."""
-        figure = replace(figure, n=len(self.clusters), excluded=sum(self.alone))
-        if not self.clusters:
-            return figure
-        interval: intervals.Interval | None = None
-        if {*self.first, *self.second} <= {0.0, 1.0}:
-            interval = intervals.difference_interval(self.first, self.second, self.clusters, CONFIDENCE)
-        else:
-            differences = [a - b for a, b in zip(self.first, self.second, strict=True)]
-            interval = intervals.mean_interval(differences, self.clusters, CONFIDENCE)
-        low, high = interval or (None, None)
-        return replace(figure, value=self.difference, low=low, high=high, p_value=self.p_value)
-
-
 UnitValues = Mapping[Unit, tuple[str, float]]
 """The prompt and the value of each trial that counts."""
 
@@ -216,18 +179,27 @@ def rescale(figure: Figure, scale: Callable[[float], float]) -> Figure:
 
 
 def measure_trials(measure: Measure, trials: Iterable[Trial], empty: F) -> F:
-    """Compute the share or the mean of a measure; reasons stay in the order of the trials."""
-    counts = count(measure, trials)
-    full = figure(measure, counts, replace(empty, measure=measure.name))
-    return replace(full, reasons=tuple(counts.reasons.items()))
+    """Compute the share or the mean of a measure."""
+    return figure(measure, count(measure, trials), replace(empty, measure=measure.name))
 
 
-def contrast(first: UnitValues, second: UnitValues) -> PairedValues:
-    """Pair two conditions (protocols, an attack and its control, now and before) on the trials that they share."""
+def contrast(first: UnitValues, second: UnitValues, empty: F) -> F:
+    """Fill in the difference of two conditions (protocols, an attack and its control, now and before).
+
+    It is over the trials that they share; shares are tested too.
+    """
     units = [unit for unit in first if unit in second]
-    a, b = (tuple(values[unit][1] for unit in units) for values in (first, second))
-    clusters = tuple(first[unit][0] for unit in units)
-    return PairedValues(a, b, clusters, (len(first) - len(units), len(second) - len(units)))
+    figure = replace(empty, n=len(units), excluded=len(first) + len(second) - 2 * len(units))
+    if not units:
+        return figure
+    a, b = ([values[unit][1] for unit in units] for values in (first, second))
+    clusters = [first[unit][0] for unit in units]
+    if figure.unit == "share":
+        figure = replace(figure, p_value=intervals.paired_p(a, b, clusters))
+    if figure.unit != "share" or not {*a, *b} <= {0.0, 1.0}:
+        return fill_mean(figure, [one - other for one, other in zip(a, b, strict=True)], clusters)
+    low, high = intervals.difference_interval(a, b, clusters, CONFIDENCE)
+    return replace(figure, value=(math.fsum(a) - math.fsum(b)) / len(units), low=low, high=high)
 
 
 def flatten(figure: Figure, *more: str) -> dict[str, Any]:
@@ -241,6 +213,12 @@ def flatten(figure: Figure, *more: str) -> dict[str, Any]:
     differences = ("against", "against_rule", "against_attack", "p_value", "p_adjusted", *more)
     hidden = {"reasons", *(differences if figure.against is None else ())}
     return {name: value for name, value in values.items() if name not in hidden}
+
+
+def flatten_ranked(figure: Figure, *hidden: str) -> dict[str, Any]:
+    """A figure of a ranking as rounded JSON values, without ``hidden`` ones and those that no ranking shows."""
+    shared = ("severity", "unit", "against", "against_rule", "against_attack", "effective_n", "reasons")
+    return {name: value for name, value in round_values(asdict(figure)).items() if name not in (*shared, *hidden)}
 
 
 def is_difference(figure: Figure) -> bool:

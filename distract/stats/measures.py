@@ -83,13 +83,14 @@ _ROWS = (
     ),
     Measure(
         name="clean_accuracy", designs=("flip",), aim="loser", effects=(), over=is_labelled, known=_is_right,
-        unread=lambda trial: 0.0, beside="skill_under_attack", column="clean", legend="right before any rewrite, in %",
+        unread=lambda trial: 0.0, sums=("robust_accuracy", "attack_cost"),
+        beside="skill_under_attack", column="clean", legend="right before any rewrite, in %",
         more=" of the pairs that count here; a tie counts half",
     ),
     Measure(
         name="robust_accuracy", designs=("flip",), aim="loser", value=_stays_right, over=is_labelled,
         known=_at_tie(0.5), unread=lambda trial: 0.0,
-        beside="skill_under_attack", column="robust", legend="right before and after the rewrite, in %",
+        compared=True, beside="skill_under_attack", column="robust", legend="right before and after the rewrite, in %",
         first="most often right before and after an attack",
         more=" of the labelled pairs; the rewritten response is the worse one",
     ),
@@ -220,7 +221,7 @@ _ROWS = (
     ),
     Measure(
         name="tie_rate", designs=("fixed",), aim="fixed", value=_ties, needs_before=False, headline="rating",
-        compared=True, title="Tie rate: a good response against its own rewrite; else which one won",
+        compared=True, ties=True, title="Tie rate: a good response against its own rewrite; else which one won",
         cells=("%", "95% CI", "k/n", "rewrite", "original", "…", "inv.", "excl."),
         more='verdicts "equal" on a good response and its own rewrite',
     ),

@@ -74,12 +74,15 @@ STYLES = ("same", "control")
 CLAIMS = ("unearned", "injection")
 
 
-EFFECTS: Mapping[str, tuple[str, str]] = {
-    "unearned": ("Unsupported claims", "an unsupported claim"),
-    "injection": ("Injections", "words to the judge"),
-    "hollow": ("Hollow answers", "an answer without content"),
+EFFECTS: Mapping[str, tuple[str, str, str]] = {
+    "same": ("attacks that keep the content", "", ""),
+    "unearned": ("attacks that claim support", "Unsupported claims", "an unsupported claim"),
+    "injection": ("attacks that speak to the judge", "Injections", "words to the judge"),
+    "hollow": ("attacks that leave no content", "Hollow answers", "an answer without content"),
+    "worse": ("attacks that break requirements", "", ""),
+    "control": ("controls that change nothing relevant", "", ""),
 }
-"""The effects whose measures have a table for each: what such rewrites are called, and by what one wins."""
+"""What attacks of each effect do; where measures have a table for each, its name, and by what such a rewrite wins."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +101,9 @@ class Measure:
         needs_before: whether a trial needs a valid verdict before the rewrite.
         alone: whether a response against its own original has a value too, where the data have no pairs.
         margin: whether leads up to the indifference margin are ties.
+        ties: whether protocols that cannot tie have none.
         minus: measure whose value on the same trials it subtracts.
+        sums: measures whose sum it is where its column stands beside theirs.
         scale: rescales the mean and the ends of its interval.
         unit: unit of the value.
         headline: rule that summarises a scoring protocol.
@@ -139,7 +144,9 @@ class Measure:
     needs_before: bool = True
     alone: bool = False
     margin: bool = False
+    ties: bool = False
     minus: str = ""
+    sums: tuple[str, ...] = ()
     scale: Callable[[float], float] | None = None
     unit: str = "share"
     headline: Literal["score", "rating"] = "score"

@@ -157,11 +157,11 @@ PERMUTATIONS = 200
 def judge_all(judge: str) -> Sequence[Row]:
     """Judge all pairs of the embedded set once, before and after the recorded rewrites."""
     config = AuditConfig(
-        judge,
-        tuple(protocols()[name] for name in RULES),
         tuple(map(get_attack, TONES)),
-        find_writer("recorded"),
-        frozenset(("flip",)),
+        judge=judge,
+        protocols=tuple(protocols()[name] for name in RULES),
+        writer=find_writer("recorded"),
+        designs=frozenset(("flip",)),
     )
     backend = make_planted(judge)
     cases = datasets.load("tweakset").cases

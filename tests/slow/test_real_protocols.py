@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import finish, set_up
+from builders import finish, measure_rows, set_up
 
 from distract.core.backend import Backend
 from distract.core.job import open_stores
@@ -27,7 +27,6 @@ from distract.models.transformers.backend import Transformers
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import find_writer
 from distract.studies.attack import session
-from distract.studies.attack.measures import figures
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import audit_case
 from distract.studies.make import maker, rewrites as rewrites_module
@@ -49,10 +48,10 @@ def judge_case(model: Transformers, every: Mapping[str, Protocol], folder: Path,
     """Few tokens truncate most verdicts in words; only these count as invalid."""
     case = min(datasets.load("tweakset").cases, key=lambda one: len(one.responses[0].text))
     parameters = AuditConfig(
-        "the judge",
-        tuple(every.values()),
         (attacks()["none"],),
-        find_writer("rules"),
+        judge="the judge",
+        protocols=tuple(every.values()),
+        writer=find_writer("rules"),
         designs=frozenset({"flip"}),
         manner=Manner("given", answer_tokens=tokens),
         helped=True,
@@ -75,7 +74,7 @@ def judge_case(model: Transformers, every: Mapping[str, Protocol], folder: Path,
             assert judgment.failure in ("truncated", "no verdict", "no majority"), row
         assert all(prompt > 50 and answer <= tokens for prompt, answer in row.tokens)
         assert any(answer for _, answer in row.tokens) or judgment.read == "choices"
-    results = figures(done.rows, [], {p.name: p.rules for p in every.values()}, ["none"])
+    results = measure_rows(done.rows, [], {p.name: p.rules for p in every.values()}, ["none"])
     invalid = {f.protocol: f for f in results if f.measure == "invalid_rate" and f.attack == "none"}
     assert {name: (f.k, f.n) for name, f in invalid.items()} == {
         row.protocol: (int(row.judgments[0].failure is not None), 1) for row in rows

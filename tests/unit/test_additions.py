@@ -360,7 +360,7 @@ def test_rival_is_quoted_by_its_first_words() -> None:
 
 def test_claim_about_a_rival_needs_one() -> None:
     attack = registry.get_attack("rival-claim")
-    parameters = AuditConfig("j", (), (attack,), WRITERS["rules"])
+    parameters = AuditConfig((attack,), judge="j", protocols=(), writer=WRITERS["rules"])
     result = step(obtain_rewrite(SPOKEN, SPOKEN.originals[0], attack, parameters, {}))
     assert result == PlanResult("no rival, on which the attack depends")
 

@@ -40,7 +40,7 @@ FLIPS: dict[str, Any] = {"protocols": PROTOCOLS[1:2], "designs": frozenset({"fli
 
 def audit(one: Case, judge: str | ScriptedBackend = "longer", tally: Tally | None = None, **changes: Any) -> CaseResult:
     backend = make_planted(judge) if isinstance(judge, str) else judge
-    parameters = replace(AuditConfig("j", PROTOCOLS, (LOUDER,), find_writer("rules")), **changes)
+    parameters = replace(AuditConfig((LOUDER,), judge="j", protocols=PROTOCOLS, writer=find_writer("rules")), **changes)
     with Store(Path(":memory:"), backend.identity, backend.reads_slots) as store:
         (done,) = execute([audit_case(one, parameters)], {"judge": (backend, store)}, tally=tally)
     return done
@@ -159,7 +159,8 @@ def test_only_open_pairs_are_judged_with_their_controls() -> None:
     places = frozenset(
         (*place, design) for place in (("pairwise", "louder"), ("absolute", "bolder")) for design in ("flip", "fixed")
     )
-    p = AuditConfig("longer", (pairwise, absolute), (LOUDER, bold, CONTROL), find_writer("rules"), only=places)
+    how: dict[str, Any] = {"judge": "longer", "writer": find_writer("rules")}
+    p = AuditConfig((LOUDER, bold, CONTROL), protocols=(pairwise, absolute), only=places, **how)
     assert [[attack.name for attack in p.attacks_for(one, "flip")] for one in (pairwise, absolute)] == [
         ["louder", "control"],
         ["bolder", "control"],

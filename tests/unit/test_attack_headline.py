@@ -11,7 +11,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from builders import near
+from builders import measure_rows, near
 from headline_rows import ATTACKS, RULED, RULES, decide, draw_rows, measure_lead, pick
 from hypothesis import example, given, settings, strategies as st
 from scipy.stats import beta
@@ -22,7 +22,6 @@ from distract.stats.figure import Figure, count
 from distract.stats.measures import MEASURES
 from distract.stats.trials import Aim
 from distract.studies.attack import style
-from distract.studies.attack.measures import figures
 from distract.studies.attack.ranks import check_usability
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import list_marks, list_trials
@@ -96,7 +95,7 @@ def sign_test(up: int, down: int) -> float:
 def make_run(seed: int, designs: tuple[str, ...]) -> Run:
     random = Random(seed)
     rows = draw_rows(random, random.randrange(2, 14), designs)
-    return Run(rows, figures(rows, [], RULES, ATTACKS, placebos=("placebo",)))
+    return Run(rows, measure_rows(rows, [], RULES, ATTACKS, placebos=("placebo",)))
 
 
 @few

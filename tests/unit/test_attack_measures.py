@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from builders import finish, near, row, scored, set_up, verdict
+from builders import finish, measure_rows, near, row, scored, set_up, verdict
 from command_result import print_parts
 from headline_rows import RULES, draw_rows, measure_lead, pick
 from hypothesis import given, settings, strategies as st
@@ -19,7 +19,6 @@ from distract.stats.figure import Figure, count, flatten, is_excess
 from distract.stats.intervals import holm
 from distract.stats.measures import MEASURES, headline
 from distract.studies.attack import session
-from distract.studies.attack.measures import figures
 from distract.studies.attack.style import trace_margins
 from distract.studies.attack.view import run_report
 from distract.studies.measures.compact_rows import CompactRows
@@ -40,7 +39,9 @@ def find(figures: list[Figure], measure: str, **place: str | None) -> Figure:
 
 def test_readability_is_counted_before_and_after() -> None:
     rows = [row("same", [A, A]), row("other order", [A, B]), row("unread", [A, verdict(None)])]
-    results = figures([*rows, row("same", [verdict(None), A], attack="f", target="b")], [], {"pairwise": ()}, ["f"])
+    results = measure_rows(
+        [*rows, row("same", [verdict(None), A], attack="f", target="b")], [], {"pairwise": ()}, ["f"]
+    )
     order = find(results, "order_inconsistency", attack="none")
     assert (order.k, order.n, order.invalid) == (1, 2, 1)
     assert find(results, "invalid_rate", attack="f").k == 1
@@ -49,7 +50,7 @@ def test_readability_is_counted_before_and_after() -> None:
 def test_none_control_is_not_used_as_the_baseline() -> None:
     rows = [row("c", [A, B]), row("c", [A, A], attack="none", target="b")]
     rows.append(row("c", [A, A], design="fixed", attack="none", target="b"))
-    order = find(figures(rows, [], {"pairwise": ()}, ["none"]), "order_inconsistency", attack="none")
+    order = find(measure_rows(rows, [], {"pairwise": ()}, ["none"]), "order_inconsistency", attack="none")
     assert (order.k, order.n) == (1, 1)
 
 
@@ -63,7 +64,7 @@ def test_protocols_are_compared_on_cases_eligible_under_both() -> None:
             row(f"c{i}", [before], protocol="absolute"),
             row(f"c{i}", [after], protocol="absolute", attack="f", target="b"),
         ]
-    results = figures(rows, [], {"pairwise": (), "absolute": ("score", "rating")}, ["f"])
+    results = measure_rows(rows, [], {"pairwise": (), "absolute": ("score", "rating")}, ["f"])
     difference = find(results, "flip_rate", against="pairwise")
     # Shared: c1 to c5; pairwise flips c1 c2 c3, absolute flips c1.
     assert (difference.protocol, difference.rule, difference.n, difference.excluded) == ("absolute", "score", 5, 1)
@@ -81,7 +82,7 @@ def test_differences_are_adjusted_for_their_number() -> None:
             for attack, most in (("f", flips), ("g", flips // 2)):
                 after = [B, B] if i < most else [A, A]
                 rows.append(row(f"c{i}", after, attack=attack, target="b", protocol=name))
-    results = figures(rows, [], {"one": (), "other": (), "third": ()}, ["f", "g"])
+    results = measure_rows(rows, [], {"one": (), "other": (), "third": ()}, ["f", "g"])
     differences = [f for f in results if f.against is not None]
     p_values = [f.p_value for f in differences if f.p_value is not None]
     assert len(p_values) == len(differences) == 6
@@ -92,7 +93,7 @@ def test_differences_are_adjusted_for_their_number() -> None:
 
 def test_choice_mass_is_a_mean_over_valid_judgments() -> None:
     rows = [row("1", [A, A]), row("2", [A, verdict(None)]), row("3", [B, TIE])]
-    mass = find(figures(rows, [], {"pairwise": ()}, ["f"]), "choice_mass")
+    mass = find(measure_rows(rows, [], {"pairwise": ()}, ["f"]), "choice_mass")
     assert (mass.value, mass.n, mass.k, mass.invalid) == (near(0.9), 4, None, 1)
 
 
@@ -106,7 +107,7 @@ def test_accuracy_is_counted_by_severity_with_and_without_attack() -> None:
         judged("1", [A, A], 3), judged("2", [A, A], 3),
         row("3", [], design="severity", target="b", severity=3, excluded="fewer than 3 constraints to break"),
     ]  # fmt: skip
-    results = figures(rows, [], {"pairwise": ()}, [])
+    results = measure_rows(rows, [], {"pairwise": ()}, [])
     counts = {
         (f.attack, f.severity): (f.k, f.n, f.invalid, f.excluded)
         for f in results
@@ -126,7 +127,7 @@ def test_distractor_effect_is_a_paired_difference() -> None:
         rows.append(row(f"c{i}", after, design="severity", attack="f", target="b", severity=1))
     rows.append(row("c7", [B, B], design="severity", attack="f", target="b", severity=1))
     rows.append(row("c0", [B, B], design="severity", attack="f", target="b", severity=2))
-    (difference,) = (f for f in figures(rows, [], {"pairwise": ()}, []) if f.against is not None)
+    (difference,) = (f for f in measure_rows(rows, [], {"pairwise": ()}, []) if f.against is not None)
     assert (difference.protocol, difference.against) == ("pairwise", "pairwise")
     assert (difference.attack, difference.against_attack, difference.severity) == ("f", "none", 1)
     assert (difference.n, difference.excluded, difference.value) == (6, 1, near(-4 / 6))
@@ -140,7 +141,7 @@ def test_accuracies_of_two_protocols_are_compared_by_severity() -> None:
         judgment = scored((5.0, 4.5), (5, 5)) if i < 3 else scored((4.0, 4.5), (4, 5))
         for protocol, judgments in (("pairwise", [A, A] if i else [B, B]), ("absolute", [judgment])):
             rows.append(row(f"c{i}", judgments, protocol=protocol, design="severity", target="b", severity=2))
-    results = figures(rows, [], {"pairwise": (), "absolute": ("score", "rating")}, [])
+    results = measure_rows(rows, [], {"pairwise": (), "absolute": ("score", "rating")}, [])
     (difference,) = (f for f in results if f.against is not None)
     assert (difference.measure, difference.severity) == ("severity_accuracy", 2)
     assert (difference.rule, difference.n, difference.value) == ("score", 5, near(3 / 5 - 4 / 5))
@@ -157,7 +158,7 @@ def test_worsened_responses_are_counted_by_severity() -> None:
         make_rewrite(1, "f", "unchanged"),
         make_rewrite(None, "f"),
     ]
-    results = figures([row("c", [A, A])], rewrites, {"pairwise": ()}, ["f"])
+    results = measure_rows([row("c", [A, A])], rewrites, {"pairwise": ()}, ["f"])
     counts = {(f.attack, f.severity): (f.k, f.n) for f in results if f.measure == "rejection_rate"}
     assert counts == {("none", 1): (1, 2), ("none", 2): (0, 1), ("f", None): (1, 2)}
 
@@ -165,12 +166,12 @@ def test_worsened_responses_are_counted_by_severity() -> None:
 def test_figures_do_not_depend_on_row_order() -> None:
     rows = [row(f"c{i}", [A, A]) for i in range(4)] + [row(f"c{i}", [B, B], attack="f", target="b") for i in range(3)]
     protocols: dict[str, tuple[str, ...]] = {"pairwise": ()}
-    assert figures(rows, [], protocols, ["f"]) == figures(rows[::-1], [], protocols, ["f"])
+    assert measure_rows(rows, [], protocols, ["f"]) == measure_rows(rows[::-1], [], protocols, ["f"])
 
 
 def test_protocol_that_cannot_tie_has_no_tie_rate() -> None:
     rows = [row(f"c{i}", [A, B], design="fixed", attack="f", target="b", protocol=p) for i in range(3) for p in "pq"]
-    results = figures(rows, [], {"p": (), "q": ()}, ["f"], ties=["p"])
+    results = measure_rows(rows, [], {"p": (), "q": ()}, ["f"], ties=["p"])
     assert {f.protocol for f in results if f.measure == "tie_rate"} == {"p"}
     assert not any(f.measure == "tie_rate" and f.against for f in results)
     assert {f.protocol for f in results if f.measure == "distractor_win_rate"} == {"p", "q"}
@@ -242,7 +243,7 @@ def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tupl
     run = Run(rows, [])
     shown = {
         (f.measure, f.protocol, f.attack): f
-        for f in figures(rows, [], RULES, (*CONTROL_OF, "placebo"), (), (), EFFECTS, {}, CONTROL_OF)  # type: ignore[arg-type]
+        for f in measure_rows(rows, [], RULES, (*CONTROL_OF, "placebo"), effects=EFFECTS, control_of=CONTROL_OF)
         if is_excess(f)
     }
     seen = 0

@@ -47,6 +47,7 @@ from distract.models.scripted import BOOSTERS, make_planted
 from distract.rewriting.writers import WRITERS
 from distract.stats.measures import headline
 from distract.studies.attack import session
+from distract.studies.attack.flips import Flip
 from distract.studies.attack.minimal.edits import (
     FlipWord,
     count_words,
@@ -548,9 +549,8 @@ def run_study(
     """The cases, rows and rewrites of a run, and the keys of all its requests."""
     cases = {case.id: case for case in datasets.load("tweakset").cases[:12]}
     protocols = tuple(map(get_protocol, requests))
-    parameters = AuditConfig(
-        judge, protocols, (get_attack(name), get_attack("null")), WRITERS["rules"], frozenset(("flip",))
-    )
+    named, how = (get_attack(name), get_attack("null")), {"designs": frozenset(("flip",)), "writer": WRITERS["rules"]}
+    parameters = AuditConfig(named, judge=judge, protocols=protocols, **how)  # type: ignore[arg-type]
     backend, keys, parts = make_planted(judge), set[str](), list[CaseResult]()
     for case in cases.values():
         part, rounds = drive(audit_case(case, parameters), backend._answer_one)
@@ -568,9 +568,7 @@ def test_smallest_flip_of_a_planted_judge_is_minimal(judge: str, name: str, prot
     flips = clearest_flips(rows, rewrites, {protocol_name: rules}, [name], 99)
     assert len(flips) >= 4
     rule = headline("flip_rate", rules)
-    plans = [
-        search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, rewrites) for flip in flips[:5]
-    ]
+    plans = [search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False) for flip in flips[:5]]
     by = Judge(judge, make_planted(judge), store=tmp_path / "replies.sqlite")
     for flip, one in zip(flips, by.run_all(plans), strict=False):
         assert isinstance(one, MinimalFlip)
@@ -598,7 +596,7 @@ def test_smallest_flip_of_a_planted_judge_is_minimal(judge: str, name: str, prot
 def test_original_and_whole_rewrite_use_the_requests_of_the_run(protocol_name: str) -> None:
     cases, rows, rewrites, known = run_study("longer", "prolixity", (protocol_name,))
     flip = clearest_flips(rows, rewrites, {protocol_name: get_protocol(protocol_name).rules}, ["prolixity"], 1)[0]
-    plan = search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, rewrites)
+    plan = search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False)
     new = list[str]()
 
     def answer(request: Request) -> Reply:
@@ -613,13 +611,13 @@ def test_original_and_whole_rewrite_use_the_requests_of_the_run(protocol_name: s
     assert result.before == flip.before
     assert {key for row in rows if row.case == flip.case for key in row.keys} <= known
     whole, _ = drive(
-        search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, rewrites, most=0),
+        search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, most=0),
         lambda request: make_planted("longer")._answer_one(request) if request.key in known else Reply(failure="new"),
     )
     assert isinstance(whole, MinimalFlip)
     assert (whole.after, whole.comparisons, whole.minimal) == (flip.after, 0, False)
     if protocol_name == "pairwise":  # a run in one order is searched in that order
-        plan = search_flip(flip, cases[flip.case], PAIRWISE, Manner(orders="given"), False, rewrites)
+        plan = search_flip(flip, cases[flip.case], PAIRWISE, Manner(orders="given"), False)
         given, _ = drive(plan, make_planted("longer")._answer_one)
         assert isinstance(given, MinimalFlip)
         assert given.requests == given.comparisons + 2
@@ -649,16 +647,18 @@ def test_missing_cases_and_rewrites_have_a_reason() -> None:
     flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
     case = cases[flip.case]
 
-    def why(case: Case, rewrites: list[Rewrite]) -> MinimalFlip | str:
-        return drive(search_flip(flip, case, PAIRWISE, DEFAULT, False, rewrites), make_planted("longer")._answer_one)[0]
+    def why(case: Case, flip: Flip = flip) -> MinimalFlip | str:
+        return drive(search_flip(flip, case, PAIRWISE, DEFAULT, False), make_planted("longer")._answer_one)[0]
 
     rejected = [replace(one, reasons=("new content",)) for one in rewrites]
-    assert why(case, []) == why(case, rejected) == "no rewrite is on record"
+    for record in ([], rejected):
+        (unwritten,) = clearest_flips(rows, record, {"pairwise": ()}, ["prolixity"], 1)
+        assert why(case, unwritten) == "no rewrite is on record"
     for author in (flip.rewritten, flip.other):
         others = tuple(one for one in case.responses if one.author != author)
-        assert why(replace(case, responses=others), rewrites) == f"the data no longer hold what {author} answered"
+        assert why(replace(case, responses=others)) == f"the data no longer hold what {author} answered"
     edited = tuple(replace(one, turns=("Other words.",)) for one in case.responses)
-    assert why(replace(case, responses=edited), rewrites) == f"the data no longer hold what {flip.rewritten} answered"
+    assert why(replace(case, responses=edited)) == f"the data no longer hold what {flip.rewritten} answered"
 
 
 Enough = Callable[[Subset], bool]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive, finish, row, scored, set_up, verdict, write_several
+from builders import attack_parameters, case, drive, finish, measure_rows, row, scored, set_up, verdict, write_several
 from command_result import Run, check_refusal
 from hypothesis import given, strategies as st
 from loops import each
@@ -29,7 +29,7 @@ from distract.stats.figure import Figure
 from distract.stats.intervals import holm, p_above
 from distract.stats.measures import MEASURES
 from distract.studies.attack import session
-from distract.studies.attack.measures import ALLOWED, figures, rank_strengths
+from distract.studies.attack.measures import ALLOWED, rank_strengths
 from distract.studies.attack.selection import describe_controls, find_control
 from distract.studies.attack.tables import family_notes
 from distract.studies.estimate import estimate
@@ -319,7 +319,7 @@ RULES = {"pairwise": ()}
 
 
 def measure(rows: Sequence[Row], attack: str, rules: dict[str, tuple[str, ...]] | None = None) -> dict[str, Figure]:
-    results = figures(rows, [], rules or RULES, [attack], effects={attack: ATTACKS[attack]})
+    results = measure_rows(rows, [], rules or RULES, [attack], effects={attack: ATTACKS[attack]})
     return {f.measure: f for f in results if f.attack == attack and f.against is None}
 
 
@@ -347,7 +347,8 @@ def test_hollow_answers_may_reach_the_middle_of_the_scale() -> None:
     ]
     rules = {"absolute": ("score", "rating")}
     briefs = CompactRows(rows, rules, floors={"absolute": 4.0})
-    results = RunMeasures(briefs, rules, {"void": "hollow"}).figures("absolute", None)
+    run = RunMeasures(briefs, attack_parameters(rules, ["void"], effects={"void": "hollow"}))
+    results = run.figures("absolute", None)
     passes = [(f.measure, f.rule, f.k, f.n) for f in results if "pass" in f.measure]
     assert passes == [("hollow_pass_rate", "score", 1, 2)]
 
@@ -363,7 +364,7 @@ def test_single_responses_are_judged_against_their_original() -> None:
         assert (measures[1] in results) == (attack == "void")
         assert attack == "plea" or results[measures[1]].k == 1
         rows += [replace(one, protocol="base") for one in rows]
-        differences = figures(rows, [], {"pairwise": (), "base": ()}, [attack], effects={attack: ATTACKS[attack]})
+        differences = measure_rows(rows, [], {"pairwise": (), "base": ()}, [attack], effects={attack: ATTACKS[attack]})
         assert not [f for f in differences if f.against and f.measure in measures]  # it compares pairs only
 
 
@@ -377,13 +378,7 @@ def build_figure(attack: str, measure: str, k: int, n: int, **more: object) -> F
 
 
 def test_attacks_are_ranked_within_their_effect_and_tested_against_their_control() -> None:
-    effects: dict[str, Effect] = {
-        "weak": "same",
-        "strong": "same",
-        "plea": "injection",
-        "void": "hollow",
-        "null": "control",
-    }
+    effects = {"weak": "same", "strong": "same", "plea": "injection", "void": "hollow", "null": "control"}
     beyond = {"against": "pairwise", "against_attack": "null"}
     results = [
         build_figure("weak", "flip_rate", 4, 20),
@@ -396,8 +391,9 @@ def test_attacks_are_ranked_within_their_effect_and_tested_against_their_control
         build_figure("void", "hollow_win_rate", 12, 20),
         build_figure("void", "flip_rate", 20, 20),  # of another effect's measure: no place here
     ]
+    p = attack_parameters(RULES, [*effects], effects=effects)
     controls = dict.fromkeys(("weak", "strong", "plea"), "null")
-    strengths = rank_strengths(results, RULES, effects, {"strong": "format"}, controls)
+    strengths = rank_strengths(results, {**p, "families": {"strong": "format"}, "control_of": controls})
     assert [(s.effect, s.attack, s.rank, s.is_stronger) for s in strengths] == [
         ("same", "strong", 1, True),
         ("same", "weak", 2, False),
@@ -407,7 +403,7 @@ def test_attacks_are_ranked_within_their_effect_and_tested_against_their_control
     assert (strengths[0].family, strengths[0].beyond, strengths[0].control) == ("format", 0.7, "null")
     p_values = [0.0001, 0.6, p_above(12, 20, ALLOWED), 0.001]
     assert [s.p_adjusted for s in strengths] == pytest.approx(holm(p_values))
-    untested = rank_strengths(results[:1], RULES, effects, {}, {})
+    untested = rank_strengths(results[:1], p)
     assert (untested[0].is_stronger, untested[0].p_value) == (None, None)
 
 
@@ -423,11 +419,12 @@ def test_families_compare_ways_of_asking_on_the_same_pairs() -> None:
     rules = {"pairwise": (), "absolute": ("score",)}
     effects: dict[str, Effect] = {"bold": "same", "list": "same"}
     briefs = CompactRows(rows, rules)
-    differences = RunMeasures(briefs, rules, effects).contrasts(dict.fromkeys(effects, "format"))
+    parameters = attack_parameters(rules, [*effects], families=dict.fromkeys(effects, "format"))
+    differences = RunMeasures(briefs, parameters).contrasts()
     (difference,) = (f for f in differences if f.attack not in effects)
     assert (difference.attack, difference.protocol, difference.against) == ("family:format", "absolute", "pairwise")
     assert (difference.value, difference.n) == (-1.0, 12)
-    assert not list(RunMeasures(briefs, {"pairwise": ()}, effects).contrasts({}))
+    assert not list(RunMeasures(briefs, attack_parameters({"pairwise": ()}, [*effects])).contrasts())
 
 
 def test_report_says_under_which_families_ways_of_asking_differ() -> None:
@@ -457,8 +454,9 @@ def test_family_of_two_effects_has_a_group_for_each() -> None:
         rows += [row("c", [after], protocol="absolute", attack=name, target="b")]
     rules = {"pairwise": (), "absolute": ("score",)}
     effects: dict[str, Effect] = {"bold": "same", "trick": "injection"}
-    run = RunMeasures(CompactRows(rows, rules), rules, effects)
-    assert {(f.attack, f.measure, f.n) for f in run.contrasts(dict.fromkeys(effects, "format"))} == {
+    parameters = attack_parameters(rules, [*effects], effects=effects, families=dict.fromkeys(effects, "format"))
+    run = RunMeasures(CompactRows(rows, rules), parameters)
+    assert {(f.attack, f.measure, f.n) for f in run.contrasts()} == {
         ("bold", "flip_rate", 1),
         ("family:format", "flip_rate", 1),
         ("family:format, injection", "gain_rate", 1),

@@ -421,7 +421,7 @@ def test_request_shared_by_verdicts_is_spent_once(used: list[tuple[str, int, int
     judged = row("c", [verdict("a")], protocol="p")
     rows = [replace(judged, keys=(key,), tokens=((prompt, answer),)) for key, prompt, answer in used]
     calls = {key: (prompt, answer) for key, prompt, answer in used}
-    spent = CompactRows(rows, {"p": ()}).spent("p")
+    spent = CompactRows(rows, {"p": ()}).spent["p"].sum()
     assert (spent.comparisons, spent.calls) == (len(used), len(calls))
     assert (spent.prompts, spent.answers) == tuple(sum(one[at] for one in calls.values()) for at in (0, 1))
 

@@ -150,8 +150,8 @@ def test_differences_equal_those_of_a_second_implementation(trials: list[Trial],
         if measure.minus:
             first, second = NAIVE[name](trials)[0], NAIVE[measure.minus](others)[0]
             changes = [value - second[unit] for unit, value in first.items() if unit in second]
-            both = contrast(count(measure, trials).values, count(MEASURES[measure.minus], others).values)
-            one = both.fill(Figure(name, "p", None, "f"))
+            both = count(measure, trials).values, count(MEASURES[measure.minus], others).values
+            one = contrast(*both, Figure(name, "p", None, "f"))
             assert (one.n, one.excluded) == (len(changes), len(first) + len(second) - 2 * len(changes))
             assert one.value == (pytest.approx(math.fsum(changes) / len(changes)) if changes else None)
 

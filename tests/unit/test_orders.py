@@ -248,7 +248,7 @@ def test_analysis_serves_every_comparison_order_and_attack(name: str, tmp_path: 
     )
     backend, tally = make_planted("longer"), Tally()
     chosen = tuple(attacks()[attack] for attack in ("assertiveness", "sycophancy", "null"))
-    parameters = AuditConfig("j", (protocols()[name],), chosen, find_writer("rules"))
+    parameters = AuditConfig(chosen, judge="j", protocols=(protocols()[name],), writer=find_writer("rules"))
     with Store(tmp_path / "s", backend.identity, backend.reads_slots) as store:
         (done,) = execute([audit_case(one, parameters)], {"judge": (backend, store)}, tally=tally)
     judged = [row for row in done.rows if row.judgments]

@@ -18,6 +18,7 @@ from rich.cells import cell_len
 from distract.core.records import Outcome, Row
 from distract.judging import BASE
 from distract.stats import intervals
+from distract.stats.figure import flatten_ranked
 from distract.studies.attack import ranks as report
 from distract.studies.attack.ranks import (
     HEIGHT,
@@ -26,10 +27,10 @@ from distract.studies.attack.ranks import (
     ProtocolRank,
     Usability,
     Usable,
-    document,
     rank_protocols,
     ranking_parts,
 )
+from distract.studies.measures.compact_rows import CompactRows
 
 A, B, NONE = verdict("a"), verdict("b"), verdict(None)
 
@@ -59,13 +60,19 @@ def right_rows(protocol: str, verdicts: str, **more: Any) -> list[Row]:
     return flip_rows(protocol, verdicts, label="a", **more)
 
 
+def rank_rows(
+    rows: Sequence[Row], rules: Any, attacks: Sequence[str], controls: Any, *usable: Any
+) -> list[ProtocolRank]:
+    return rank_protocols(CompactRows(rows, rules), {"protocols": rules, "controls": controls}, attacks, *usable)
+
+
 def rank(
     *parts: list[Row], attacks: Sequence[str] = ("f",), rules: Sequence[str] = (), **usable: Usable
 ) -> dict[str, ProtocolRank]:
     rows = [one for part in parts for one in part]
     names = dict.fromkeys(one.protocol for one in rows)
     states = [Usability(name, None, usable.get(name, "yes"), "") for name in names]
-    ranking = rank_protocols(rows, dict.fromkeys(names, rules), attacks, {"none", "null"}, states)
+    ranking = rank_rows(rows, dict.fromkeys(names, rules), attacks, {"none", "null"}, states)
     return {standing.protocol: standing for standing in ranking}
 
 
@@ -77,7 +84,7 @@ def test_flips_are_pooled_over_attacks_without_controls() -> None:
         row("gone", [], protocol="p", excluded="no two responses by different authors"),
         row("c0", [A, A], protocol="p", design="severity", severity=1),  # another design: no pair
     ]
-    (ranking,) = rank_protocols(rows, {"p": ()}, ["none", "f", "g", "null", "f"], frozenset({"none", "null"}))
+    (ranking,) = rank_rows(rows, {"p": ()}, ["none", "f", "g", "null", "f"], frozenset({"none", "null"}))
     # Under f and g each: c0 and c1 count, c2 is invalid, c3 a tie before, "gone" excluded.
     assert (ranking.k, ranking.n, ranking.invalid, ranking.excluded) == (3, 4, 2, 4)
     assert (ranking.value, ranking.rule, ranking.against_base) == (0.75, None, None)
@@ -87,7 +94,7 @@ def test_flips_are_pooled_over_attacks_without_controls() -> None:
 
 @each("attacks", [], ["none"], ["null", "none"])
 def test_controls_alone_give_no_ranking(attacks: list[str]) -> None:
-    assert rank_protocols(flip_rows("p", "x", "null"), {"p": ()}, attacks, {"none", "null"}) == []
+    assert rank_rows(flip_rows("p", "x", "null"), {"p": ()}, attacks, {"none", "null"}) == []
 
 
 def test_scoring_protocol_is_ranked_by_its_score() -> None:
@@ -108,7 +115,7 @@ def test_scoring_protocol_is_ranked_by_its_score() -> None:
     ([row("c", [], protocol="p", excluded="e")], 0, 1),
 )
 def test_protocol_without_valid_units_has_no_rate_and_no_front(rows: list[Row], invalid: int, excluded: int) -> None:
-    (ranking,) = rank_protocols(rows, {"p": ()}, ["f"], ())
+    (ranking,) = rank_rows(rows, {"p": ()}, ["f"], ())
     assert (ranking.k, ranking.n, ranking.value, ranking.low, ranking.high) == (0, 0, None, None, None)
     assert (ranking.invalid, ranking.excluded, ranking.pareto) == (invalid, excluded, False)
     assert ranking.calls == ranking.comparisons / max(ranking.comparisons, 1)
@@ -269,7 +276,7 @@ def test_places_match_a_naive_count(label: Outcome | None, protocols: list[tuple
 
 def test_document_is_json_rounded_to_four_decimals() -> None:
     ranks = rank(flip_rows(BASE, "x..", tokens=7), flip_rows("p", "...", tokens=9))
-    result = json.loads(json.dumps(document(ranks.values()), allow_nan=False))
+    result = json.loads(json.dumps([flatten_ranked(one, "attack") for one in ranks.values()], allow_nan=False))
     assert [(one["protocol"], one["rank"]) for one in result] == [("p", 1), (BASE, 2)]
     assert {one["measure"] for one in result} == {"flip_rate"}
     assert "reasons" not in result[0]
@@ -282,7 +289,9 @@ def make_standing(protocol: str, k: int, tokens: float, **changes: Any) -> Proto
     measured = {"k": k, "n": 12000, "value": k / 12000, "low": 0.9, "high": 1.0, "own": 12000}
     counted = {"invalid": 0, "excluded": 0, "comparisons": 10, "calls": 123.4, "answer_tokens": 0.0}
     named = {"rule": None, "measure": "robust_accuracy", "usable": "yes", "rank": 1}
-    return ProtocolRank(protocol, **{**named, **measured, **counted, "tokens": tokens, "cost": tokens, **changes})
+    return ProtocolRank(
+        protocol=protocol, attack="", **{**named, **measured, **counted, "tokens": tokens, "cost": tokens, **changes}
+    )
 
 
 def render(standings: Sequence[ProtocolRank]) -> str:

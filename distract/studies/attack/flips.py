@@ -37,7 +37,7 @@ class Flip:
     ``after`` hold the strength of the rewritten and of the other response: probabilities averaged over the orders
     shown (a tie has the rest), or scores or ratings under a ``rule``. ``margin`` is how much the rewritten one gained
     on the other, negative in a counter-flip; ``severities`` are in the same order; ``first`` says whether the rewritten
-    one is a of its ``rows``, before and after. Both texts are empty if no rewrite is on record.
+    one is a of its ``rows``, before and after. Both texts are empty if no rewrite is ``written`` on record.
     """
 
     case: str
@@ -55,6 +55,7 @@ class Flip:
     first: bool = False
     outcome: FlipOutcome = "flip"
     rows: tuple[Row, ...] = field(default=(), compare=False, repr=False)
+    written: Rewrite | None = field(default=None, compare=False, repr=False)
 
 
 def find_flips(
@@ -115,7 +116,7 @@ def _build_flip(before: Row, after: Row, rule: str | None, texts: Mapping[Any, R
     pair = ("\n\n".join(rewrite.original), rewrite.response.text) if rewrite else ("", "")
     place = (before.case, before.protocol, rule, after.attack, rewritten.author, other.author)
     severities = (rewritten.severity, other.severity)
-    return Flip(*place, first, last, margin, *pair, severities, not mirrored, outcome, rows=(before, after))
+    return Flip(*place, first, last, margin, *pair, severities, not mirrored, outcome, (before, after), rewrite)
 
 
 def strengths(judgments: Sequence[Judgment], rule: str | None, mirrored: bool) -> tuple[float, float]:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, get_args
 
 from distract.core.attack import Effect
-from distract.core.records import BASELINE, RESAMPLED, MinimalFlip, Rewrite, Row
+from distract.core.records import BASELINE, RESAMPLED, MinimalFlip, Rewrite
 from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, Condition, Figure, adjust_p_values, fill_mean, fill_rate, list_headline
-from distract.stats.measures import headline, primary_name
-from distract.stats.trials import STYLES
+from distract.stats.figure import (
+    CONFIDENCE,
+    Condition,
+    Figure,
+    adjust_p_values,
+    fill_mean,
+    list_headline,
+    measure_trials,
+)
+from distract.stats.measures import MEASURES, headline, primary_name
+from distract.stats.trials import STYLES, Design
 from distract.studies.attack.ranks import ProtocolRank, Usability
-from distract.studies.attack.selection import DESIGNS
 from distract.studies.attack.style import MarginCurve, shift_excesses, style_figures
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
-from distract.studies.measures.run import RunMeasures
+from distract.studies.measures.run import RunMeasures, list_verdicts, read_effects
 from distract.studies.rewrite_counts import CompactRewrites, agreements, rejections
 
 ALLOWED = 0.05
@@ -26,134 +32,92 @@ ALLOWED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Strength:
-    """The effect of one attack under one protocol, by its headline rule.
+class Strength(Figure):
+    """The rate of failures of one attack under one protocol, by its headline rule.
 
-    ``value`` is the rate of failures (``measure``) with its 95% interval, ``beyond`` its excess over the rate under
-    ``control`` on the same pairs, with its own; a hollow answer has no control. ``p_value`` tests that there is no
-    excess, or that hollow answers win at most 5%; ``p_adjusted`` is after Holm over all attacks and protocols.
-    ``is_stronger`` is None without a test. ``rank`` counts within effect and protocol.
+    ``beyond`` is its excess over the rate under ``control`` on the same pairs; a hollow answer has no control.
+    ``p_value`` tests that there is no excess, or that hollow answers win at most 5%; Holm runs over all attacks and
+    protocols. ``is_stronger`` is None without a test. ``rank`` counts within effect and protocol.
     """
 
-    effect: Effect
-    family: str
-    attack: str
-    protocol: str
-    rule: str | None
-    measure: str
-    rank: int
-    value: float
-    low: float | None
-    high: float | None
-    k: float
-    n: int
+    effect: Effect = "same"
+    family: str = ""
+    rank: int = 0
     control: str | None = None
     beyond: float | None = None
     beyond_low: float | None = None
     beyond_high: float | None = None
-    p_value: float | None = None
-    p_adjusted: float | None = None
     is_stronger: bool | None = None
 
 
-def rank_strengths(
-    figures: Sequence[Figure],
-    rules: Mapping[str, Sequence[str]],
-    effects: Mapping[str, Effect],
-    families: Mapping[str, str],
-    controls: Mapping[str, str],
-) -> list[Strength]:
-    """Rank the attacks of a run by effect, within their effect and under each protocol; ``controls`` by attack."""
+def rank_strengths(figures: Sequence[Figure], parameters: Mapping[str, Any]) -> list[Strength]:
+    """Rank the attacks of a run by effect, within their effect and under each protocol."""
+    effects, controls = read_effects(parameters), parameters.get("control_of", {})
+    rules, families = parameters["protocols"], parameters.get("families", {})
     beyond = [f for f in figures if f.against == f.protocol and f.against_attack == controls.get(f.attack) and f.n]
     excesses = {f.place[:4]: f for f in beyond}
     strengths = list[Strength]()
     known = {effect: list_headline(figures, primary_name(effect), rules) for effect in dict.fromkeys(effects.values())}
     for effect, f in ((effect, f) for effect, own in known.items() for f in own if effects.get(f.attack) == effect):
-        place = (effect, families.get(f.attack, effect), f.attack, f.protocol or "", f.rule, f.measure)
-        s = Strength(*place, rank=0, value=f.value or 0.0, low=f.low, high=f.high, k=f.k or 0, n=f.n)
+        s = Strength(**asdict(f), effect=effect, family=families.get(f.attack, effect))
         if effect == "hollow":
             n = f.effective_n or f.n
-            s = replace(s, p_value=intervals.p_above(s.value * n, n, ALLOWED))
+            s = replace(s, p_value=intervals.p_above((s.value or 0.0) * n, n, ALLOWED))
         elif excess := excesses.get(f.place[:4]):
             s = replace(s, control=excess.against_attack, p_value=excess.p_value)
             s = replace(s, beyond=excess.value, beyond_low=excess.low, beyond_high=excess.high)
         strengths.append(s)
     order = get_args(Effect)
-    strengths.sort(key=lambda s: (order.index(s.effect), s.protocol, -s.value, -(s.beyond or 0.0), s.attack))
-    adjusted = iter(intervals.holm([s.p_value for s in strengths if s.p_value is not None]))
-    ranks = Counter[tuple[str, str]]()
+    strengths.sort(
+        key=lambda s: (order.index(s.effect), s.protocol or "", -(s.value or 0.0), -(s.beyond or 0.0), s.attack)
+    )
+    ranks = Counter[tuple[str, str | None]]()
     ranked = list[Strength]()
-    for s in strengths:
+    for s in adjust_p_values(strengths):
         ranks[s.effect, s.protocol] += 1
         s = replace(s, rank=ranks[s.effect, s.protocol])
-        if s.p_value is not None:
-            p = next(adjusted)
-            is_stronger = p <= 1 - CONFIDENCE and (s.effect == "hollow" or (s.beyond or 0.0) > 0)
-            s = replace(s, p_adjusted=p, is_stronger=is_stronger)
+        if s.p_adjusted is not None:
+            is_significant = s.p_adjusted <= 1 - CONFIDENCE
+            s = replace(s, is_stronger=is_significant and (s.effect == "hollow" or (s.beyond or 0.0) > 0))
         ranked.append(s)
     return ranked
 
 
-def figures(
-    rows: Iterable[Row] | CompactRows,
-    rewrites: Iterable[Rewrite],
-    rules: Mapping[str, Sequence[str]],
-    attacks: Sequence[str],
-    ties: Collection[str] | None = None,
-    placebos: Collection[str] = (),
-    effects: Mapping[str, Effect] = MappingProxyType({}),
-    families: Mapping[str, str] = MappingProxyType({}),
-    control_of: Mapping[str, str] = MappingProxyType({}),
-) -> list[Figure]:
-    """Compute every figure that the rows support, in a total order.
-
-    ``ties`` names the protocols that can tie (None: all), ``placebos`` the attacks that change no tone, ``effects``
-    what each attack does to quality (default: ``same``), ``families`` the family of each, ``control_of`` the control of
-    those that have one.
-    """
-    briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
-    run = RunMeasures(briefs, rules, {attack: effects.get(attack, "same") for attack in attacks}, ties)
-    shown = [attack for attack in attacks if attack != RESAMPLED]
+def figures(briefs: CompactRows, rewrites: Iterable[Rewrite], parameters: Mapping[str, Any]) -> list[Figure]:
+    """Compute every figure that the rows support, in a total order."""
+    run = RunMeasures(briefs, parameters)
+    shown = [attack for attack in run.effects if attack != RESAMPLED]
     written = [attack for attack in shown if run.effects[attack] in STYLES]
     results = [*rejections(rewrites, shown, briefs.clusters), *agreements(rewrites, briefs.clusters)]
-    for protocol in rules:
-        own = style_figures(briefs, protocol, rules[protocol], written, placebos)
+    for protocol, rules in run.rules.items():
+        own = style_figures(briefs, protocol, rules, written, parameters.get("placebos", ()))
         margin = next((f.value for f in own if f.measure == "indifference_margin"), None)
         results += [*_quality(protocol, briefs), *own, *run.figures(protocol, margin)]
-        results += shift_excesses(briefs, protocol, headline("flip_rate", rules[protocol]), control_of, run.effects)
-    results += [*run.excesses(control_of), *run.contrasts(families)]
+        results += shift_excesses(briefs, protocol, headline("flip_rate", rules), run.control_of, run.effects)
+    results += [*run.excesses(), *run.contrasts()]
     return adjust_p_values(sorted(results, key=lambda figure: figure.place))
 
 
-def _quality(protocol: str, briefs: CompactRows) -> list[Figure]:
-    results = []
+def _quality(protocol: str, briefs: CompactRows) -> Iterator[Figure]:
     if ratings := briefs.ratings[protocol]:
-        results.append(Figure("distinct_ratings", protocol, "rating", BASELINE, value=len(ratings), unit="count"))
+        yield Figure("distinct_ratings", protocol, "rating", BASELINE, value=len(ratings), unit="count")
     conditions: dict[Condition, list[CompactRow]] = defaultdict(list)
-    for design in DESIGNS:
+    for design in get_args(Design):
         for row in briefs.of(protocol, design):
             # Only the severity design distinguishes severities.
             conditions[row.attack, row.b.severity if design == "severity" else None].append(row)
     for attack, severity in sorted(conditions, key=str):
         rows = conditions[attack, severity]
         # The control that changes nothing shares the baseline's name; prefer the baseline if there is one.
-        rows = [row for row in rows if row.target is None] or rows
-        judged = [row for row in rows if row.kind.preferences]
-        valid = [row for row in judged if None not in row.kind.preferences]
-        excluded = sum(row.excluded is not None for row in rows)
-        empty = Figure("invalid_rate", protocol, None, attack, severity, excluded=excluded)
-        failed = [float(None in row.kind.preferences) for row in judged]
-        results.append(fill_rate(empty, failed, [row.cluster for row in judged]))
-        empty = replace(empty, measure="choice_mass", invalid=len(judged) - len(valid))
-        if any(len(row.kind.preferences) > 1 for row in judged):
-            differ = [float(len({*row.kind.preferences}) > 1) for row in valid]
-            order = replace(empty, measure="order_inconsistency")
-            results.append(fill_rate(order, differ, [row.cluster for row in valid]))
-        masses = [(mass, row.cluster) for row in valid for mass in row.masses]
-        mass = fill_mean(empty, [mass for mass, _ in masses], [cluster for _, cluster in masses])
+        trials = [*list_verdicts([row for row in rows if row.target is None] or rows)]
+        names = ["invalid_rate", *(["order_inconsistency"] if any(len(one.verdicts) > 1 for one in trials) else [])]
+        empty = Figure("choice_mass", protocol, None, attack, severity)
+        yield from (read := [measure_trials(MEASURES[name], trials, empty) for name in names])
+        valid = [(mass, one.cluster) for one in trials if one.after is not None for mass in one.rows[0].masses]
+        empty = replace(empty, invalid=int(read[0].k or 0), excluded=read[0].excluded)
+        mass = fill_mean(empty, [mass for mass, _ in valid], [cluster for _, cluster in valid])
         low, high = (None if end is None else min(max(0.0, end), 1.0) for end in (mass.low, mass.high))
-        results.append(replace(mass, low=low, high=high))
-    return results
+        yield replace(mass, low=low, high=high)
 
 
 @dataclass(frozen=True)

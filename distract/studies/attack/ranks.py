@@ -5,23 +5,23 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any, Literal
 
 from distract.core.printable import count, interval, p_value, percent
-from distract.core.records import BASELINE, Row
+from distract.core.records import BASELINE
 from distract.judging import BASE
 from distract.report.blocks import Axis, Block, Detail, Mark, Note, Plot, Span, Table, TableRow, Words
 from distract.report.glossary import empty_reason
 from distract.report.phrases import VERDICTS, name_protocol
 from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, Counts, Figure, contrast, count as count_trials, fill_rate, round_values
+from distract.stats.figure import CONFIDENCE, Counts, Figure, contrast, count as count_trials, figure
 from distract.stats.intervals import wilson
 from distract.stats.measures import MEASURES, headline
-from distract.stats.trials import Unit
-from distract.studies.measures.compact_rows import CompactRow, CompactRows
-from distract.studies.measures.run import AnyRow, ProtocolTrials, list_trials
+from distract.stats.trials import Measure, Unit
+from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.measures.run import AnyRow, ProtocolTrials, list_trials, list_verdicts
 
 Usable = Literal["yes", "no", "not shown"]
 
@@ -48,13 +48,12 @@ class Usability:
 
 def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None) -> Usability:
     """Check whether a protocol can tell good from bad, on the pairs before any rewrite."""
-    accuracy = _bound(*list_accuracies(rows, rule))
-    changes = list_order_changes(rows)
+    accuracy, changes = _bound(list_accuracies(rows, rule)), list_order_changes(rows)
     place = (protocol, rule)
-    if is_mostly(*changes):
+    if is_mostly(changes):
         return Usability(*place, "no", UNSTEADY)
     if accuracy is None:
-        return Usability(*place, "not shown" if changes[0] else None, "no response is labelled better")
+        return Usability(*place, "not shown" if changes else None, "no response is labelled better")
     low, high = accuracy
     if low > CHANCE:
         return Usability(*place, "yes", f"clean accuracy is above {low:.3f}")
@@ -63,78 +62,66 @@ def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None) -> 
     return Usability(*place, "not shown", f"clean accuracy between {low:.3f} and {high:.3f} may be chance")
 
 
-def is_mostly(values: Sequence[float], prompts: Sequence[str]) -> bool:
+PromptValues = Sequence[tuple[str, float]]
+"""The prompt and the value of each trial that counts."""
+
+
+def is_mostly(values: PromptValues) -> bool:
     """Whether a share is shown to be above one half."""
-    bounds = _bound(values, prompts)
+    bounds = _bound(values)
     return bounds is not None and bounds[0] > CHANCE
 
 
-def _bound(values: Sequence[float], prompts: Sequence[str]) -> intervals.Interval | None:
+def _bound(values: PromptValues) -> intervals.Interval | None:
     if not values:
         return None
-    n = intervals.effective_n(values, prompts, 1 - CONFIDENCE)
-    k = sum(values) / len(values) * n
+    prompts, shares = zip(*values, strict=True)
+    n = intervals.effective_n(shares, prompts, 1 - CONFIDENCE)
+    k = sum(shares) / len(shares) * n
     return intervals.lower_bound(k, n, CONFIDENCE), intervals.upper_bound(k, n, CONFIDENCE)
 
 
-def list_accuracies(rows: Sequence[AnyRow], rule: str | None) -> tuple[list[float], list[str]]:
-    """Return whether the judge is right on each labelled pair before any rewrite, and its prompt."""
-    counts = count_trials(MEASURES["clean_accuracy"], list_trials(rows, rule, BASELINE))
-    return [value for _, value in counts.values.values()], [prompt for prompt, _ in counts.values.values()]
+def list_accuracies(rows: Sequence[AnyRow], rule: str | None) -> PromptValues:
+    """Return whether the judge is right on each labelled pair before any rewrite."""
+    return [*count_trials(MEASURES["clean_accuracy"], list_trials(rows, rule, BASELINE)).values.values()]
 
 
-def list_order_changes(rows: Sequence[AnyRow], rewritten: bool = False) -> tuple[list[float], list[str]]:
-    """Return whether each pair's verdict changes with the order, and its prompt; ``rewritten`` takes rewrites too."""
-    changes, prompts = list[float](), list[str]()
-    for row in rows:
-        preferences = row.kind.preferences if isinstance(row, CompactRow) else [j.preferred for j in row.judgments]
-        if (rewritten or row.target is None) and len(preferences) > 1 and None not in preferences:
-            changes.append(float(len({*preferences}) > 1))
-            prompts.append(row.cluster)
-    return changes, prompts
+def list_order_changes(rows: Sequence[AnyRow], rewritten: bool = False) -> PromptValues:
+    """Return whether each pair's verdict changes with the order; ``rewritten`` takes rewrites too."""
+    trials = list_verdicts(row for row in rows if rewritten or row.target is None)
+    rotated = (trial for trial in trials if len(trial.verdicts) > 1)
+    return [*count_trials(MEASURES["order_inconsistency"], rotated).values.values()]
 
 
 BaseComparison = Literal["better", "worse", "not distinguishable"]
 
 
 @dataclass(frozen=True, slots=True)
-class ProtocolRank:
+class ProtocolRank(Figure):
     """The place of one protocol among those of a run.
 
-    A unit is a pair of responses under one attack, without controls. ``value`` is the mean of ``measure`` over the
-    ``n`` units that all protocols share; ``own`` counts those of this protocol. ``calls`` and ``tokens`` are per
-    comparison, of all designs and controls; a call that serves several comparisons counts once. ``cost`` is in
-    ``cost_unit``: tokens, or calls if no protocol has tokens. ``against_base`` to ``p_adjusted`` compare with the base
-    protocol on the ``shared`` units (exact test, Holm over all pairs of protocols). ``pareto``: no protocol of at most
-    this cost is better, and some difference survives the adjustment. ``rank`` and ``pareto`` need ``usable`` "yes".
+    A unit is a pair of responses under one attack, without controls. The figure is over the units that all protocols
+    share; ``own`` counts those of this protocol. ``calls`` and ``tokens`` are per comparison, of all designs and
+    controls; a call that serves several comparisons counts once. ``cost`` is in ``cost_unit``: tokens, or calls if no
+    protocol has tokens. ``against_base``, ``difference`` and the p-values compare with the base protocol on the
+    ``shared`` units (Holm over all pairs of protocols). ``pareto``: no protocol of at most this cost is better, and
+    some difference survives the adjustment. ``rank`` and ``pareto`` need ``usable`` "yes".
     """
 
     protocol: str
-    rule: str | None
-    measure: str
-    usable: Usable | None
-    k: float
-    n: int
-    value: float | None
-    low: float | None
-    high: float | None
-    own: int
-    invalid: int
-    excluded: int
-    comparisons: int
-    calls: float
-    tokens: float
-    answer_tokens: float
+    usable: Usable | None = None
+    own: int = 0
+    comparisons: int = 0
+    calls: float = 0.0
+    tokens: float = 0.0
+    answer_tokens: float = 0.0
     rank: int | None = None
     cost: float = 0.0
     cost_unit: Literal["tokens", "calls"] = "tokens"
     against_base: BaseComparison | None = None
     shared: int = 0
     difference: float | None = None
-    p_value: float | None = None
-    p_adjusted: float | None = None
     pareto: bool = False
-    reasons: tuple[tuple[str, int], ...] = ()  # reasons for exclusion, shown to people but in no document
 
     @property
     def loss(self) -> float:
@@ -143,17 +130,13 @@ class ProtocolRank:
 
 
 def rank_protocols(
-    rows: Iterable[Row] | CompactRows,
-    rules: Mapping[str, Sequence[str]],
-    attacks: Sequence[str],
-    controls: Collection[str],
-    usable: Sequence[Usability] = (),
+    briefs: CompactRows, parameters: Mapping[str, Any], attacks: Sequence[str], usable: Sequence[Usability] = ()
 ) -> list[ProtocolRank]:
-    """Rank the protocols of a run: usable ones first, then the most robust, then the cheapest."""
-    distractors = [attack for attack in dict.fromkeys(attacks) if attack not in controls]
+    """Rank the protocols of a run under attacks: usable ones first, then the most robust, then the cheapest."""
+    rules: Mapping[str, Sequence[str]] = parameters["protocols"]
+    distractors = [attack for attack in dict.fromkeys(attacks) if attack not in parameters["controls"]]
     if not distractors:
         return []
-    briefs = rows if isinstance(rows, CompactRows) else CompactRows(rows, rules)
     trials = {name: ProtocolTrials(briefs, name) for name in rules}
     for measure in ("robust_accuracy", "flip_rate"):  # the second where nothing is labelled
         own, row = {name: headline(measure, names) for name, names in rules.items()}, MEASURES[measure]
@@ -162,47 +145,38 @@ def rank_protocols(
             break
     shared = [unit for unit in measured[0] if all(unit in values for values in measured)] if measured else []
     states = {one.protocol: one.usable for one in usable}
-    empty = {name: Figure(measure, name, rule, "") for name, rule in own.items()}
-    standings = [_build_rank(empty[name], states.get(name), units[name], shared, briefs) for name in rules]
+    empty = {name: ProtocolRank(measure, name, rule, "", usable=states.get(name)) for name, rule in own.items()}
+    standings = [_fill_rank(row, empty[name], units[name], shared, briefs) for name in rules]
     if not any(s.tokens for s in standings):
         standings = [replace(s, cost=s.calls, cost_unit="calls") for s in standings]
     return _place(standings, units)
 
 
-def document(standings: Iterable[ProtocolRank]) -> list[dict[str, Any]]:
-    """Return JSON values, figures rounded to four decimals."""
-    documents = [round_values(asdict(standing)) for standing in standings]
-    return [{name: value for name, value in one.items() if name != "reasons"} for one in documents]
-
-
-def _build_rank(
-    figure: Figure, usable: Usable | None, units: Counts, shared: Sequence[Unit], briefs: CompactRows
+def _fill_rank(
+    measure: Measure, empty: ProtocolRank, units: Counts, shared: Sequence[Unit], briefs: CompactRows
 ) -> ProtocolRank:
     # A pair occurs once per attack, always in its prompt's cluster, so it never counts as several prompts.
-    pairs = [units.values[unit] for unit in shared] if units.values else []
-    rate = fill_rate(figure, [value for _, value in pairs], [prompt for prompt, _ in pairs])
-    protocol = figure.protocol or ""
-    place = (protocol, figure.rule, figure.measure, usable, rate.k or 0, rate.n, rate.value, rate.low, rate.high)
-    spent = briefs.spent(protocol)
-    counts = (len(units.values), units.invalid, units.reasons.total(), spent.comparisons)
+    values = {unit: units.values[unit] for unit in shared} if units.values else {}
+    spent = briefs.spent[empty.protocol].sum()
     efforts = (spent.calls, spent.prompts + spent.answers, spent.answers)
     calls, tokens, answers = (effort / max(spent.comparisons, 1) for effort in efforts)
-    reasons = tuple(sorted(units.reasons.items()))
-    return ProtocolRank(*place, *counts, calls, tokens, answers, cost=tokens, reasons=reasons)
+    rate = figure(measure, replace(units, values=values), empty)
+    rate = replace(rate, own=len(units.values), comparisons=spent.comparisons, cost=tokens)
+    return replace(rate, calls=calls, tokens=tokens, answer_tokens=answers)
 
 
 def _place(standings: Sequence[ProtocolRank], units: Mapping[str, Counts]) -> list[ProtocolRank]:
     """Compare all pairs of protocols, and give those that can tell good from bad a rank and perhaps a front."""
     names = [s.protocol for s in standings if units[s.protocol].values]
     pairs = list(combinations(names, 2))
-    tests = {(one, other): contrast(units[one].values, units[other].values) for one, other in pairs}
-    p_values = [test.p_value if test.clusters else 1.0 for test in tests.values()]
+    empty = Figure(standings[0].measure, None, None, "")
+    tests = {(one, other): contrast(units[one].values, units[other].values, empty) for one, other in pairs}
+    p_values = [1.0 if test.p_value is None else test.p_value for test in tests.values()]
     adjusted = dict(zip(pairs, intervals.holm(p_values), strict=True))
     sign = -1 if standings[0].measure == "flip_rate" else 1
     # Who is better than whom, by differences that survive.
-    beats = {
-        pair if sign * tests[pair].difference > 0 else pair[::-1] for pair in pairs if adjusted[pair] <= 1 - CONFIDENCE
-    }
+    shown = [pair for pair in pairs if adjusted[pair] <= 1 - CONFIDENCE]
+    beats = {pair if sign * (tests[pair].value or 0.0) > 0 else pair[::-1] for pair in shown}
     costs = {s.protocol: s.cost for s in standings}
     placed, rank = list[ProtocolRank](), 0
     for s in sorted(standings, key=lambda s: (s.usable != "yes", s.loss, s.cost, s.protocol)):
@@ -211,12 +185,12 @@ def _place(standings: Sequence[ProtocolRank], units: Mapping[str, Counts]) -> li
         is_beaten = any((other, s.protocol) in beats and costs[other] <= s.cost for other in names)
         s = replace(s, rank=rank if is_ranked else None, pareto=is_ranked and bool(beats) and not is_beaten)
         pair = (s.protocol, BASE) if (s.protocol, BASE) in tests else (BASE, s.protocol)
-        if pair in tests and tests[pair].clusters:
-            test, side = tests[pair], 1 if pair[1] == BASE else -1
+        if pair in tests and (test := tests[pair]).n:
+            value = test.value or 0.0
             verdict: BaseComparison = "not distinguishable"
             if pair in beats or pair[::-1] in beats:
                 verdict = "better" if (s.protocol, BASE) in beats else "worse"
-            s = replace(s, against_base=verdict, shared=len(test.clusters), difference=side * test.difference)
+            s = replace(s, against_base=verdict, shared=test.n, difference=value if pair[1] == BASE else -value)
             s = replace(s, p_value=test.p_value, p_adjusted=adjusted[pair])
         placed.append(s)
     return placed
@@ -257,7 +231,7 @@ def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[Block]:
 
 def _table(standings: Sequence[ProtocolRank], marks: Mapping[str, str]) -> Table:
     against = any(s.protocol == BASE for s in standings)
-    is_widened = any((s.low, s.high) != wilson(s.k, s.n) for s in standings if s.n)
+    is_widened = any((s.low, s.high) != wilson(s.k or 0, s.n) for s in standings if s.n)
     measure = MEASURES[standings[0].measure]
     rows: list[TableRow] = []
     for s in standings:

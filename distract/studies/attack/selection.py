@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, get_args
 
 from distract.core import registry
 from distract.core.attack import Attack
@@ -23,49 +23,8 @@ from distract.judging.orders import DEFAULT, Manner
 from distract.report.phrases import join_names, list_few
 from distract.rewriting.writers import Verifier, Writer
 from distract.stats.measures import MEASURES, SHORT, list_selectable
-from distract.stats.trials import STYLES, Measure
+from distract.stats.trials import STYLES, Design, Measure
 from distract.studies.eligibility import Degradation, Treatment, is_recorded, parse_attacks, sample_strata
-
-AuditDesign = Literal["fixed", "flip", "severity"]
-"""The designs of an audit; ``records.Design`` has all."""
-
-DESIGNS: tuple[AuditDesign, ...] = ("fixed", "flip", "severity")
-
-
-@dataclass(frozen=True)
-class AuditConfig:
-    """The parameters of what a run judges.
-
-    ``degradations`` belong to the severity design; ``helped`` means that there is a reference model; ``resample`` adds
-    a second sample as a control; ``net`` also rewrites winners; ``compared`` limits the designs of protocols that
-    compare, if others score each response alone; ``only`` limits the run to these protocols, attacks and designs.
-    """
-
-    judge: str
-    protocols: tuple[Protocol, ...]
-    attacks: tuple[Attack, ...]
-    writer: Writer
-    designs: frozenset[AuditDesign] = frozenset(("fixed", "flip"))
-    seed: int = 0
-    degradations: tuple[Degradation, ...] = ()
-    verifier: Verifier | None = None
-    manner: Manner = DEFAULT
-    helped: bool = False
-    resample: bool = False
-    net: bool = False
-    compared: frozenset[AuditDesign] = frozenset(DESIGNS)
-    only: frozenset[tuple[str, ...]] | None = None
-
-    def designs_for(self, protocol: Protocol) -> frozenset[AuditDesign]:
-        """Return the designs to judge by a protocol."""
-        is_compared = not protocol.rules and any(other.rules for other in self.protocols)
-        return self.designs & self.compared if is_compared else self.designs
-
-    def attacks_for(self, protocol: Protocol, design: AuditDesign) -> tuple[Attack, ...]:
-        """Return the attacks under which to judge by a protocol in a design, controls always included."""
-        if self.only is None:
-            return self.attacks
-        return tuple(a for a in self.attacks if a.control or (protocol.name, a.name, design) in self.only)
 
 
 def find_control(attack: Attack, writer: Writer, attacks: Iterable[Attack]) -> str | None:
@@ -98,7 +57,7 @@ def describe_controls(parameters: Mapping[str, Any]) -> Iterator[str]:
     yield f"controls: {'; '.join([*parts, f'{join_names(others)} for all'] if others else parts)}"
 
 
-MISFIT_REASONS: Mapping[AuditDesign, str] = {
+MISFIT_REASONS: Mapping[Design, str] = {
     "fixed": "no case says which response is good (a label, constraints that one meets, or a single response)",
     "flip": "no case has two responses by different authors; each rewrite is judged against its original instead "
     "(gate such a run by --max-win-rate or --max-shift)",
@@ -111,15 +70,16 @@ class Scope:
     """The scope of a run.
 
     ``attacks`` belong to the fixed and flip designs, ``degradations`` to the severity design; ``notes`` list the
-    defaults left out; ``net`` rewrites the winners of the flip design too; ``compared`` as in ``AuditConfig``.
+    defaults left out; ``net`` rewrites the winners of the flip design too; ``compared`` limits the designs of protocols
+    that compare, if others score each response alone.
     """
 
     attacks: tuple[Attack, ...]
-    degradations: tuple[Degradation, ...]
-    designs: frozenset[AuditDesign]
+    degradations: tuple[Degradation, ...] = ()
+    designs: frozenset[Design] = frozenset(("fixed", "flip"))
     notes: tuple[str, ...] = ()
     net: bool = False
-    compared: frozenset[AuditDesign] = frozenset(DESIGNS)
+    compared: frozenset[Design] = frozenset(get_args(Design))
 
     @property
     def treatments(self) -> tuple[Treatment, ...]:
@@ -130,6 +90,36 @@ class Scope:
     def writing(self) -> tuple[Attack, ...]:
         """Every attack that writes something."""
         return tuple(dict.fromkeys(part for treatment in self.treatments for part in _list_parts(treatment)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditConfig(Scope):
+    """A scope, and how a run judges it.
+
+    ``helped`` means that there is a reference model; ``resample`` adds a second sample as a control; ``only`` limits
+    the run to these protocols, attacks and designs.
+    """
+
+    judge: str
+    protocols: tuple[Protocol, ...]
+    writer: Writer
+    seed: int = 0
+    verifier: Verifier | None = None
+    manner: Manner = DEFAULT
+    helped: bool = False
+    resample: bool = False
+    only: frozenset[tuple[str, ...]] | None = None
+
+    def designs_for(self, protocol: Protocol) -> frozenset[Design]:
+        """Return the designs to judge by a protocol."""
+        is_compared = not protocol.rules and any(other.rules for other in self.protocols)
+        return self.designs & self.compared if is_compared else self.designs
+
+    def attacks_for(self, protocol: Protocol, design: Design) -> tuple[Attack, ...]:
+        """Return the attacks under which to judge by a protocol in a design, controls always included."""
+        if self.only is None:
+            return self.attacks
+        return tuple(a for a in self.attacks if a.control or (protocol.name, a.name, design) in self.only)
 
 
 def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) -> Scope:
@@ -154,13 +144,13 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
         both = f"{degradations[0].lower.name}+{attacks[0].name}"
         raise UsageError(f"{attacks[0].name} alone has no severity_accuracy; write --attack {both}")
     # By default, where each response costs one request it answers all designs, and a comparison flips only.
-    named: set[AuditDesign] = {*requested} or ({"flip", "severity"} if degradations else {"flip"})
+    named: set[Design] = {*requested} or ({"flip", "severity"} if degradations else {"flip"})
     if not requested:
         if attacks and not degradations:  # recorded ones need no writer, and show what a style is worth
             plain = [Degradation(s) for s in lower if is_recorded(Degradation(s), cases)]
             degradations = tuple(d for d in plain if any(can_judge("severity", (d,), case) for case in cases))
         requested = {design: "" for design in MISFIT_REASONS if (degradations if design == "severity" else attacks)}
-    designs, notes = list[AuditDesign](), list[str]()
+    designs, notes = list[Design](), list[str]()
     for design, name in requested.items():
         if any(can_judge(design, (), case) for case in cases):
             designs.append(design)
@@ -168,8 +158,8 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
             raise UsageError(f"{name or degradations[0].name} does not apply: {MISFIT_REASONS[design]}")
         else:
             own = (row for row in MEASURES.values() if row.designs == (design,) and row.aim in ("fixed", "loser"))
-            first = next(row.name for row in own if row.hit or row.compared)
-            notes.append(f"{first} does not apply: {MISFIT_REASONS[design]}")
+            first = max(own, key=lambda row: bool(row.hit))
+            notes.append(f"{first.name} does not apply: {MISFIT_REASONS[design]}")
     if not designs or (treatments and attacks and designs == ["severity"] and len(requested) > 1):
         raise UsageError("; ".join(notes))
     if "severity" not in designs:
@@ -234,7 +224,7 @@ def has_recorded(scope: Scope, cases: Sequence[Case]) -> bool:
     return any(is_recorded(one, cases) for one in written)
 
 
-def can_judge(design: AuditDesign, degradations: Sequence[Degradation], case: Case) -> bool:
+def can_judge(design: Design, degradations: Sequence[Degradation], case: Case) -> bool:
     """Return whether a design can judge a case."""
     if design == "flip":
         return bool(pairs(case))
@@ -286,8 +276,8 @@ def _find_row(name: str) -> Measure | None:
     return MEASURES.get(SHORT.get(_plain(name), _plain(name)))
 
 
-def _needed_designs(measures: Sequence[str]) -> dict[AuditDesign, str]:
-    needed, designs = dict[AuditDesign, str](), list_selectable()
+def _needed_designs(measures: Sequence[str]) -> dict[Design, str]:
+    needed, designs = dict[Design, str](), list_selectable()
     for name in measures:
         if (plain := _plain(name)) not in designs:
             raise UnknownName("measure", name, [*designs])

@@ -35,8 +35,9 @@ from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.stand_in import stand_in
 from distract.rewriting.writers import Verifier, Writer
+from distract.stats.trials import Design
 from distract.studies.attack import selection
-from distract.studies.attack.selection import AuditConfig, AuditDesign
+from distract.studies.attack.selection import AuditConfig
 from distract.studies.eligibility import Degradation, check_fit, parse_attacks
 from distract.studies.execution import set_up
 from distract.studies.listener import Listener
@@ -77,7 +78,7 @@ class _CaseAudit:
             plans += map(self._judge_severity, self.p.degradations)
         return plans
 
-    def _row(self, design: AuditDesign, attack: str) -> Callable[..., Row]:
+    def _row(self, design: Design, attack: str) -> Callable[..., Row]:
         return partial(Row, self.case.id, self.case.cluster, design, self.protocol.name, self.p.judge, attack)
 
     def _judge(self, row: RowFactory, first: Response, second: Response) -> Plan[Row]:
@@ -245,11 +246,12 @@ def select(
 
 def audit_config(selected: AttackSelection, setup: Setup) -> AuditConfig:
     """Return the parameters of the judging."""
-    scope = selected.scope
-    check_fit(setup.protocols, scope.designs, selected.cases, helped=setup.helped)
-    what = (setup.judge, setup.protocols, scope.attacks, selected.writer, scope.designs, selected.seed)
-    how = (scope.degradations, selected.verifier, setup.manner, setup.helped)
-    return AuditConfig(*what, *how, RESAMPLED in selected.parameters["controls"], scope.net, scope.compared)
+    check_fit(setup.protocols, selected.scope.designs, selected.cases, helped=setup.helped)
+    asked: Any = {"judge": setup.judge, "protocols": setup.protocols, "manner": setup.manner, "helped": setup.helped}
+    written: Any = {"writer": selected.writer, "seed": selected.seed, "verifier": selected.verifier}
+    return AuditConfig(
+        **vars(selected.scope), **asked, **written, resample=RESAMPLED in selected.parameters["controls"]
+    )
 
 
 def parameters(selected: AttackSelection, setup: Setup) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from typing import Any
 
 from distract.core.records import MinimalFlip, Rewrite, Row
 from distract.core.study import Study
-from distract.stats.figure import flatten, round_values
+from distract.stats.figure import flatten, flatten_ranked
 from distract.stats.measures import headline
 from distract.stats.trials import STYLES
-from distract.studies.attack import measures, ranks
+from distract.studies.attack import measures
 from distract.studies.attack.measures import AttackResult, rank_strengths
-from distract.studies.attack.ranks import check_usability
+from distract.studies.attack.ranks import check_usability, rank_protocols
 from distract.studies.attack.style import trace_margins
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import read_effects
@@ -38,9 +38,9 @@ def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str,
         **{name: parameters[name] for name in _SHARED},
         "rejected": count_reasons(measured.rewrites),
         "usable": {one.protocol: one.usable for one in measured.usable},
-        "ranking": ranks.document(measured.standings),
+        "ranking": [flatten_ranked(one, "attack") for one in measured.standings],
         "control_of": dict(parameters.get("control_of", {})),
-        "strength": [round_values(asdict(strength)) for strength in measured.strengths],
+        "strength": [flatten_ranked(one, "invalid", "excluded") for one in measured.strengths],
         "flips_by_margin": [{**asdict(curve), "points": [*map(list, curve.points)]} for curve in measured.curves],
         "results": [flatten(figure) for figure in measured.figures],
         **minimal,
@@ -49,14 +49,9 @@ def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str,
 
 def flatten_flip(flip: MinimalFlip) -> dict[str, Any]:
     """Return a smallest flip as JSON values."""
-    names = ("protocol", "rule", "attack", "rewritten", "other")
-    numbers = ("of", "comparisons", "requests", "invalid", "minimal")
-    return {
-        "case": flip.case.id,
-        **{name: getattr(flip, name) for name in names},
-        "edits": [{"removed": edit.old, "added": edit.new} for edit in flip.edits],
-        **{name: getattr(flip, name) for name in numbers},
-    }
+    names = ("protocol", "rule", "attack", "rewritten", "other", "of", "comparisons", "requests", "invalid", "minimal")
+    edits = [{"removed": edit.old, "added": edit.new} for edit in flip.edits]
+    return {"case": flip.case.id, "edits": edits, **{name: getattr(flip, name) for name in names}}
 
 
 class _AttackSums:
@@ -79,16 +74,13 @@ class _AttackSums:
         p = self._parameters
         # Distinguish a search that never started from one that found nothing.
         is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
-        rules, effects = p["protocols"], read_effects(p)
+        rules, effects, briefs = p["protocols"], read_effects(p), self._briefs
         styles = [attack for attack in p["attacks"] if effects[attack] in STYLES]
         headlines = {name: headline("clean_accuracy", own) for name, own in rules.items()}
-        usable = [check_usability(self._briefs.of(name, "flip"), name, rule) for name, rule in headlines.items()]
-        places = (effects, p.get("families", {}), p.get("control_of", {}))
-        options = (rules, p["attacks"], p["ties"], p.get("placebos", ()))
-        figures = measures.figures(self._briefs, self._rewrites, *options, *places)
-        standings = ranks.rank_protocols(self._briefs, rules, styles, p["controls"], usable)
-        smallest, prompts = self._smallest if is_searched else None, len({*self._briefs.clusters.values()})
-        curves, strengths = trace_margins(self._briefs, rules, styles), rank_strengths(figures, rules, *places)
+        usable = [check_usability(briefs.of(name, "flip"), name, rule) for name, rule in headlines.items()]
+        figures, standings = measures.figures(briefs, self._rewrites, p), rank_protocols(briefs, p, styles, usable)
+        smallest, prompts = self._smallest if is_searched else None, len({*briefs.clusters.values()})
+        curves, strengths = trace_margins(briefs, rules, styles), rank_strengths(figures, p)
         counts = (smallest, prompts, self._excluded, self._invalid)
         return AttackResult(figures, usable, standings, self._rewrites, *counts, curves, strengths)
 

@@ -75,8 +75,8 @@ QUANTILE = 0.95
 ROUNDING = 1e-9
 """Slopes up to this are zero: rounding must not make a rate of 1e16."""
 
-Changes = Sequence[tuple[float, str]]
-"""Changes of a margin, each with its prompt."""
+Changes = Sequence[tuple[str, float]]
+"""Prompts, each with a change of its margin."""
 
 
 def style_figures(
@@ -101,8 +101,8 @@ def style_figures(
         gains, invalid = _gains(fixed, attack) if fixed or not briefs.net else _both_gains(flips, attack)
         empty = Figure("shift", protocol, rule, attack, invalid=invalid, unit=unit)
         if gains:
-            changes, prompts = [change for change, _ in gains], [prompt for _, prompt in gains]
-            figures.append(fill_mean(empty, changes, prompts, confidence))
+            prompts, gained = zip(*gains, strict=True)
+            figures.append(fill_mean(empty, gained, prompts, confidence))
         if losses and gains and attack != BASELINE:
             rate = replace(empty, measure="exchange_rate", unit="requirements")
             figures.append(_exchange(rate, gains, losses, confidence))
@@ -113,9 +113,8 @@ def style_figures(
 
 
 def _gains(fixed: Sequence[CompactRow], attack: str) -> tuple[Changes, int]:
-    rows = [row for row in fixed if row.attack == attack and row.excluded is None]
-    gains = [(-margin, row.cluster) for row in rows if (margin := row.margin) is not None]
-    return gains, len(rows) - len(gains)
+    gains = [*_list_leads(fixed, attack).values()]
+    return gains, sum(row.attack == attack and row.excluded is None for row in fixed) - len(gains)
 
 
 def _both_gains(flips: Sequence[CompactRow], attack: str) -> tuple[Changes, int]:
@@ -128,7 +127,7 @@ def _both_gains(flips: Sequence[CompactRow], attack: str) -> tuple[Changes, int]
     first, second = ({pair_unit(row): row.margin for row in own if row.target == side} for side in "ab")
     both = [(start, first[unit], second[unit]) for unit, start in starts.items() if unit in first and unit in second]
     valid = [(start, a, b) for start, a, b in both if start.margin is not None and a is not None and b is not None]
-    gains = [((a - b) / 2, start.cluster) for start, a, b in valid]
+    gains = [(start.cluster, (a - b) / 2) for start, a, b in valid]
     return gains, len(both) - len(gains)
 
 
@@ -140,7 +139,7 @@ def _exchange(
     The slope runs over severities from 0, where a response meets itself and loses nothing. No slope, no rate.
     """
     by_prompt: dict[str, list[float]] = defaultdict(list)
-    for gain, prompt in gains:
+    for prompt, gain in gains:
         by_prompt[prompt].append(gain)
     prompts = [prompt for prompt in by_prompt if prompt in losses]
     severities = sorted({severity for prompt in prompts for severity in losses[prompt]})
@@ -201,9 +200,8 @@ def shift_excesses(
     for attack, control in control_of.items():
         if effects.get(attack, "same") == "same":
             figure = Figure("shift", protocol, rule, attack, unit=unit, against=protocol, against_rule=rule)
-            both = contrast(_list_leads(rows, attack), _list_leads(rows, control))
-            changes = [lead - other for lead, other in zip(both.first, both.second, strict=True)]
-            yield fill_mean(replace(figure, against_attack=control, excluded=sum(both.alone)), changes, both.clusters)
+            leads, others = (_list_leads(rows, name) for name in (attack, control))
+            yield contrast(leads, others, replace(figure, against_attack=control))
 
 
 def _list_leads(rows: Sequence[CompactRow], attack: str) -> UnitValues:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -125,10 +126,12 @@ def measure_tables(
     """Show the tables of each measure that has a title, and the remarks on it, in the order of ``MEASURES``."""
     effects, tables = read_effects(parameters), _Tables(figures, parameters)
     for row in MEASURES.values():
-        groups = [(row.title, [effect for effect in row.effects if effect not in EFFECTS])]
+        groups = [(row.title, [effect for effect in row.effects if not EFFECTS[effect][1]])]
         # Effects have different denominators, so no table holds two.
         title = row.title[:1].lower() + row.title[1:]
-        groups += [(f"{name}, {title}", [effect]) for effect, (name, _) in EFFECTS.items() if effect in row.effects]
+        groups += [
+            (f"{name}, {title}", [effect]) for effect, (_, name, _) in EFFECTS.items() if name and effect in row.effects
+        ]
         shown = tables.list_shown(row) if row.title else []
         for title, group in groups:
             if own := [f for f in shown if effects.get(f.attack, "same") in group]:
@@ -191,9 +194,9 @@ class _Tables:
         if one.effects == ("control",):
             attack = self._control_of.get(f.attack, "")
         figure = self._places.get((one.name, protocol, rule, attack, severity))
-        if one.name == "clean_accuracy":  # on the same pairs, so that the columns add up
-            robust, cost = (self._places[name, *f.place[1:5]] for name in ("robust_accuracy", "attack_cost"))
-            figure = replace(robust, value=(robust.value or 0) + (cost.value or 0))
+        if one.sums:  # on the same pairs, so that the columns add up
+            figure, *others = (self._places[name, *f.place[1:5]] for name in one.sums)
+            figure = replace(figure, value=math.fsum(part.value or 0 for part in (figure, *others)))
         return figure if figure and figure.n else None
 
 

@@ -298,8 +298,8 @@ def _sentences(
         least = f"minus winners that lost after theirs: {percent(most.value)}% ({interval(most.low, most.high)})"
         yield most.rule, f"{least} under {line(most.attack)}{', the most' if len(net) > 1 else ''}"
     effects = read_effects(parameters)
-    for effect, (_, means) in EFFECTS.items():
-        if failures := [f for f in list_plain(own, primary_name(effect)) if effects[f.attack] == effect]:
+    for effect, (*_, means) in EFFECTS.items():
+        if failures := [f for f in list_plain(own, primary_name(effect)) if means and effects[f.attack] == effect]:
             yield failures[0].rule, _describe_hits(failures, means)
     # A judge that cannot tell good from bad ties for no good reason.
     if one.usable == "yes" and (ties := _prefer_attacks(list_plain(own, "tie_rate"), controls)):

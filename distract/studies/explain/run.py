@@ -90,7 +90,7 @@ def explain_flips(run: LoadedRun, flips: Iterable[Flip], case: Case, judge: Judg
             continue
         assert judge is not None
         before, protocol = judge.tally.stored, registry.get_protocol(flip.protocol, judge.backend)
-        result = judge.run(stop_unanswered(search_flip(flip, case, protocol, judge.manner, helped, run.rewrites)))
+        result = judge.run(stop_unanswered(search_flip(flip, case, protocol, judge.manner, helped)))
         yield Explanation(flip, result, judge.tally.stored - before)
 
 

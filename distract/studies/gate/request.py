@@ -20,11 +20,10 @@ from distract.core.store import DEFAULT_PATH, Answerer
 from distract.core.usage import Tally
 from distract.data.good_responses import pairs
 from distract.stats.measures import MEASURES
-from distract.stats.trials import Measure
+from distract.stats.trials import Design, Measure
 from distract.studies.anchors.anchor_file import AnchorSet, read_anchors
 from distract.studies.anchors.session import require_anchors
 from distract.studies.attack import session
-from distract.studies.attack.selection import AuditDesign
 from distract.studies.attack.session import AttackSelection
 from distract.studies.drift import JudgeChanged
 from distract.studies.eligibility import Degradation, parse_attacks
@@ -58,7 +57,7 @@ def add_pairs(selected: AttackSelection) -> AttackSelection:
     scope = selected.scope
     if not any(pairs(case) for case in selected.cases):
         return selected
-    designs, compared = (frozenset[AuditDesign]({*names, "flip"}) for names in (scope.designs, scope.compared))
+    designs, compared = (frozenset[Design]({*names, "flip"}) for names in (scope.designs, scope.compared))
     return replace(selected, scope=replace(scope, designs=designs, compared=compared))
 
 

@@ -217,8 +217,7 @@ def has_labels(run: LoadedRun) -> bool:
 def _assess(protocol: str, rule: str | None, briefs: CompactRows, labelled: bool) -> Discernment:
     rows = briefs.of(protocol, "flip")
     if not rows and not labelled:
-        changes, prompts = ranks.list_order_changes(briefs.of(protocol, "fixed"), rewritten=True)
-        is_unsteady = ranks.is_mostly(changes, prompts)
+        is_unsteady = ranks.is_mostly(ranks.list_order_changes(briefs.of(protocol, "fixed"), rewritten=True))
         return Discernment(protocol, "no" if is_unsteady else None, ranks.UNSTEADY if is_unsteady else "", False)
     if not rows:
         return Discernment(protocol, None, "no pair was judged before a rewrite; attack without --measure", True)
@@ -242,8 +241,8 @@ class DiscernmentMonitor:
 
     def add(self, rows: Sequence[Row]) -> None:
         """Add the rows of one prompt."""
-        values, _ = ranks.list_accuracies(rows, self._rule)
-        changes, _ = ranks.list_order_changes(rows)
+        values = [value for _, value in ranks.list_accuracies(rows, self._rule)]
+        changes = [value for _, value in ranks.list_order_changes(rows)]
         self._sum, self._n = self._sum + math.fsum(values), self._n + len(values)
         self._ordered |= bool(changes)
         for bets, numbers in ((self._right, values), (self._wrong, values), (self._moved, changes)):

@@ -110,8 +110,8 @@ def prepare(
     selected: AttackSelection, out: Path, prices: Mapping[Role, Price] = MappingProxyType({})
 ) -> Job[RewriteResult]:
     """Prepare the job of ``distract rewrite``."""
-    scope, seed, verifier = selected.scope, selected.seed, selected.verifier
-    design = AuditConfig("", (), scope.attacks, selected.writer, scope.designs, seed, scope.degradations, verifier)
+    written: Any = {"writer": selected.writer, "seed": selected.seed, "verifier": selected.verifier}
+    design = AuditConfig(**vars(selected.scope), judge="", protocols=(), **written)
     if not any(True for case in selected.cases for _ in _rewrite_tasks(case, design)):
         raise UsageError("nothing to write: every run writes controls by rule; name another --attack")
 

@@ -113,7 +113,7 @@ class CompactRows:
         self._kind: list[RowKind] = []
         self._places: dict[tuple[str, str], int] = {}
         self._parts: dict[tuple[str, str], _DesignRows] = defaultdict(_DesignRows)
-        self._spent: dict[str, _Requests] = defaultdict(_Requests)
+        self.spent: dict[str, Requests] = defaultdict(Requests)
         self.ratings: dict[str, set[int]] = defaultdict(set)
         self.extend(rows)
 
@@ -156,10 +156,6 @@ class CompactRows:
             at += len(kind.preferences)
         return rows
 
-    def spent(self, protocol: str) -> Usage:
-        """Return the effort behind the verdicts of a protocol."""
-        return self._spent.get(protocol, _Requests()).spent()
-
     def _add(self, row: Row, place: int) -> None:
         preferences = tuple([None if j.failure is not None else j.preferred for j in row.judgments])
         outcomes = tuple([(rule, outcome(row.judgments, rule)) for rule in self._rules[row.protocol]])
@@ -174,7 +170,7 @@ class CompactRows:
         part.margins.append(math.nan if (lead := measure_margin(row.judgments)) is None else lead)
         part.masses.extend([math.nan if j.mass is None else j.mass for j in row.judgments])
         self.ratings[row.protocol].update(*[j.ratings for j in row.judgments if j.ratings is not None])
-        self._spent[row.protocol].add(row)
+        self.spent[row.protocol].add(row)
 
 
 def _compare_scores(row: Row, mark: float | None) -> tuple[bool | None, bool | None]:
@@ -191,19 +187,21 @@ class _DesignRows:
         self.places, self.kinds, self.margins, self.masses = array("I"), array("I"), array("d"), array("d")
 
 
-class _Requests:
+class Requests:
     """Requests of a protocol by the hash of their key: among a million, two collide with a chance of 3e-8."""
 
     def __init__(self) -> None:
         self.comparisons, self.keys, self.tokens = 0, array("q"), array("q")
 
     def add(self, row: Row) -> None:
+        """Add those of a row."""
         self.comparisons += bool(row.judgments)
         for key, tokens in zip(row.keys, row.tokens, strict=True):
             self.keys.append(hash(key))
             self.tokens.extend(tokens)
 
-    def spent(self) -> Usage:
+    def sum(self) -> Usage:
+        """Sum up the effort behind the verdicts."""
         if not self.keys:
             return Usage(self.comparisons, 0, 0, 0)
         keys = np.frombuffer(self.keys, dtype=np.int64)

@@ -5,7 +5,7 @@ Nothing else joins rows: measures, gates, rankings and excerpts all read trials.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, Literal, cast
@@ -28,10 +28,13 @@ def list_trials(
     rows: Sequence[AnyRow], rule: str | None, attack: str, aim: Aim = "loser", margin: float = 0.0
 ) -> Iterator[Trial]:
     """List the trials of an attack in the order of their rows; leads up to ``margin`` are ties."""
-    if aim == "fixed":
-        for row in rows:
+    if aim in ("fixed", "reach"):
+        for number, row in enumerate(rows):
             if row.attack == attack:
-                unit, after = (row.case, row.a.author, row.a.severity), read_outcome(row, rule, margin)
+                unit: Unit = (row.case, row.a.author, row.a.severity)
+                after = read_outcome(row, rule, margin)
+                if aim == "reach" and isinstance(row, CompactRow):
+                    unit, after = (number,), _name_side(row.reaches[0 if row.target == "a" else 1])
                 yield Trial(unit, row.cluster, None, after, missing=row.excluded, rows=(None, row))
         return
     attacked = {(*pair_unit(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
@@ -47,6 +50,14 @@ def list_trials(
         if target == "a":
             before, after, label = (None if side is None else MIRROR[side] for side in (before, after, label))
         yield Trial(pair, row.cluster, before, after, label, row.excluded, missing, (row, one))
+
+
+def list_verdicts(rows: Iterable[AnyRow]) -> Iterator[Trial]:
+    """List each comparison with its verdicts in all orders."""
+    for number, row in enumerate(rows):
+        verdicts = row.kind.preferences if isinstance(row, CompactRow) else tuple(j.preferred for j in row.judgments)
+        after = None if None in (verdicts or (None,)) else verdicts[0]
+        yield Trial((number,), row.cluster, None, after, missing=row.excluded, rows=(row, None), verdicts=verdicts)
 
 
 def find_target(row: AnyRow, rule: str | None, aim: Aim) -> Literal["a", "b"]:
@@ -80,14 +91,6 @@ def list_marks(fixed: Sequence[CompactRow], flips: Sequence[CompactRow], attack:
                     continue
                 judged.add(unit)
             yield Trial(unit, row.cluster, _name_side(sides[0]), _name_side(sides[1]), rows=(start, row))
-
-
-def list_reaches(rows: Sequence[CompactRow], attack: str) -> Iterator[Trial]:
-    """List each rewrite of an attack against the pass mark, or the middle of the scale: b reaches it, a does not."""
-    for number, row in enumerate(rows):
-        if row.attack == attack:
-            after = _name_side(row.reaches[0 if row.target == "a" else 1])
-            yield Trial((number,), row.cluster, None, after, missing=row.excluded, rows=(None, row))
 
 
 def _name_side(is_above: bool | None) -> Outcome | None:
@@ -163,7 +166,7 @@ class ProtocolTrials:
             fixed, flips = (self.briefs.of(self.protocol, design) for design in ("fixed", "flip"))
             return list_marks(fixed, flips, attack)
         rows = [row for row in self.briefs.of(self.protocol, design, attack) if severity in (None, row.b.severity)]
-        return list_reaches(rows, attack) if aim == "reach" else list_trials(rows, rule, attack, aim or "loser", margin)
+        return list_trials(rows, rule, attack, aim or "loser", margin)
 
     def figure(
         self, measure: Measure, rule: str | None, place: Condition, margin: float = 0.0, confidence: float = CONFIDENCE
@@ -177,29 +180,21 @@ class ProtocolTrials:
                 return None
             same = measure.aim == other.aim
             empty = replace(empty, against=self.protocol, against_rule=rule, against_attack=BASELINE)
-            return contrast(counts.values, rest.values).fill(replace(empty, invalid=counts.invalid if same else 0))
+            return contrast(counts.values, rest.values, replace(empty, invalid=counts.invalid if same else 0))
         full = replace(figure(measure, counts, empty, confidence), unit=measure.name_unit(rule))
         return rescale(full, measure.scale) if measure.scale else full
 
 
 class RunMeasures:
-    """The measures of a run: what its protocols say under each attack.
+    """The measures of a run with these parameters: what its protocols say under each attack."""
 
-    ``effects`` holds what each attack does to quality, ``rules`` the rules of each protocol, ``ties`` the protocols
-    that can tie (None: all).
-    """
-
-    def __init__(
-        self,
-        briefs: CompactRows,
-        rules: Mapping[str, Sequence[str]],
-        effects: Mapping[str, str],
-        ties: Collection[str] | None = None,
-    ) -> None:
-        self.briefs, self.rules, self.effects, self._ties = briefs, rules, effects, ties
-        self.trials = {protocol: ProtocolTrials(briefs, protocol) for protocol in rules}
+    def __init__(self, briefs: CompactRows, parameters: Mapping[str, Any]) -> None:
+        self.briefs, self.rules, self._ties = briefs, parameters["protocols"], parameters["ties"]
+        self.families, self.control_of = (parameters.get(name, {}) for name in ("families", "control_of"))
+        self.effects = {name: own for name, own in read_effects(parameters).items() if name in parameters["attacks"]}
+        self.trials = {protocol: ProtocolTrials(briefs, protocol) for protocol in self.rules}
         # Every case has a row for each severity, if only to record why it was not judged.
-        degraded = {(row.attack, row.b.severity) for protocol in rules for row in briefs.of(protocol, "severity")}
+        degraded = {(row.attack, row.b.severity) for protocol in self.rules for row in briefs.of(protocol, "severity")}
         self._degraded: list[Condition] = sorted(degraded, key=str)
 
     def list_places(self, measure: Measure) -> list[Condition]:
@@ -231,62 +226,54 @@ class RunMeasures:
             return rule == "score" and protocol in levels[measure.aim]
         if measure.margin and (margin is None or rule == "rating"):
             return False
-        if measure.name == "tie_rate":
-            return self.briefs.holds(protocol, "fixed") and (self._ties is None or protocol in self._ties)
         if measure.needs == "winners" and not self.briefs.net:
             return False
-        return self.briefs.holds(protocol, measure.designs[0]) or measure.alone
+        return self._judges(protocol, measure) or measure.alone
 
-    def contrasts(self, families: Mapping[str, str]) -> Iterator[Figure]:
+    def _judges(self, protocol: str, measure: Measure) -> bool:
+        can_tie = not measure.ties or self._ties is None or protocol in self._ties
+        return can_tie and self.briefs.holds(protocol, measure.designs[0])
+
+    def contrasts(self) -> Iterator[Figure]:
         """Compare protocols by condition, attack and family, and worse responses with a distractor and without."""
-        compared = [measure for measure in MEASURES.values() if measure.compared]
         for one, other in combinations(sorted(self.rules), 2):
             both = (one, other)
             # A tie of integer ratings and one of distributions are not the same thing.
             is_alike = bool(self.rules[one]) == bool(self.rules[other])
-            is_alike &= self._ties is None or {*both} <= {*self._ties}
-            for measure in (*compared, MEASURES["robust_accuracy"]):
-                figures = (self.compare(measure, (one, place), (other, place)) for place in self.list_places(measure))
-                is_shared = all(self.briefs.holds(name, measure.designs[0]) for name in both)
-                if is_shared and (is_alike or measure.name != "tie_rate"):
+            for measure in (measure for measure in MEASURES.values() if measure.compared):
+                figures = (self.compare(measure, both, (place, place)) for place in self.list_places(measure))
+                is_shared = all(self._judges(name, measure) for name in both)
+                if is_shared and (is_alike or not measure.ties):
                     # Without labels, there are no accuracies.
-                    yield from (figure for figure in figures if measure.compared or figure.n)
+                    yield from (figure for figure in figures if figure.n or measure.over is not is_labelled)
             if all(self.briefs.holds(name, "flip") for name in both):
-                groups = self._group_attacks(families, both).items()
-                pooled = (self._pool(measure, both, attacks, name) for name, (measure, attacks) in groups)
+                groups = self._group_attacks(both).items()
+                pooled = (self.compare(row, both, ((name, None),) * 2, own) for name, (row, own) in groups)
                 yield from (figure for figure in pooled if figure.n)
         for protocol in self.rules:
             for attack, severity in self._degraded:
                 if attack != BASELINE and (plain := (BASELINE, severity)) in self._degraded:
-                    yield self.compare(MEASURES["severity_accuracy"], (protocol, (attack, severity)), (protocol, plain))
+                    places = (attack, severity), plain
+                    yield self.compare(MEASURES["severity_accuracy"], (protocol, protocol), places)
 
-    def excesses(self, control_of: Mapping[str, str]) -> Iterator[Figure]:
+    def excesses(self) -> Iterator[Figure]:
         """Compute what each attack does beyond its control, which rewrites the same responses."""
         for protocol in self.rules:
-            for attack, control in control_of.items() if self.briefs.holds(protocol, "flip") else ():
+            for attack, control in self.control_of.items() if self.briefs.holds(protocol, "flip") else ():
                 if (measure := primary_measure(self.effects.get(attack, "same"))) is not None:
-                    yield self.compare(measure, (protocol, (attack, None)), (protocol, (control, None)))
+                    yield self.compare(measure, (protocol, protocol), ((attack, None), (control, None)))
 
-    def compare(self, measure: Measure, first: tuple[str, Condition], second: tuple[str, Condition]) -> Figure:
-        """Compare two protocols, or two conditions, on the trials that count under both."""
-        (one, place), (other, beside) = first, second
-        rule, rule_other = (headline(measure.name, self.rules[protocol]) for protocol in (one, other))
-        figure = Figure(
-            measure.name, one, rule, *place, against=other, against_rule=rule_other, against_attack=beside[0]
-        )
-        counts = self.trials[one].count(measure, rule, place), self.trials[other].count(measure, rule_other, beside)
-        return contrast(counts[0].values, counts[1].values).fill(figure)
+    def compare(
+        self, measure: Measure, both: tuple[str, str], places: tuple[Condition, Condition], names: Sequence[str] = ()
+    ) -> Figure:
+        """Compare two protocols or conditions on the trials that count under both; ``names`` pools attacks."""
+        rules = [headline(measure.name, self.rules[protocol]) for protocol in both]
+        against = Figure(measure.name, both[0], rules[0], *places[0], against=both[1], against_rule=rules[1])
+        ways = [(self.trials[name], rule, at) for name, rule, at in zip(both, rules, places, strict=True)]
+        counts = [t.pool(measure, rule, names) if names else t.count(measure, rule, at) for t, rule, at in ways]
+        return contrast(counts[0].values, counts[1].values, replace(against, against_attack=places[1][0]))
 
-    def _pool(self, measure: Measure, protocols: tuple[str, str], attacks: Sequence[str], name: str) -> Figure:
-        one, other = protocols
-        rule, rule_other = (headline(measure.name, self.rules[protocol]) for protocol in protocols)
-        pooled = self.trials[one].pool(measure, rule, attacks), self.trials[other].pool(measure, rule_other, attacks)
-        figure = Figure(measure.name, one, rule, name, against=other, against_rule=rule_other, against_attack=name)
-        return contrast(pooled[0].values, pooled[1].values).fill(figure)
-
-    def _group_attacks(
-        self, families: Mapping[str, str], protocols: tuple[str, str]
-    ) -> Mapping[str, tuple[Measure, list[str]]]:
+    def _group_attacks(self, protocols: tuple[str, str]) -> Mapping[str, tuple[Measure, list[str]]]:
         """Group attacks by family if one protocol compares and the other scores; styles are compared one by one too."""
         has_families = len({bool(self.rules[protocol]) for protocol in protocols}) > 1
         groups: dict[str, tuple[Measure, list[str]]] = {}
@@ -297,8 +284,8 @@ class RunMeasures:
                 continue
             if effect not in STYLES:
                 groups[attack] = (measure, [attack])
-            if has_families and attack in families:
-                name = FAMILY + families[attack]
+            if has_families and attack in self.families:
+                name = FAMILY + self.families[attack]
                 # A family of several effects has a group for each: their rates are never pooled.
                 name = name if effects.setdefault(name, effect) == effect else f"{name}, {effect}"
                 groups.setdefault(name, (measure, []))[1].append(attack)

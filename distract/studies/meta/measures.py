@@ -197,10 +197,10 @@ def differences(judged: Sequence[JudgeRows], everywhere: Iterable[DataPlace]) ->
         right = {name: count(MEASURES["accuracy"], trials).values for name, trials in parts.items()}
         family = list[Agreement]()
         for one, other in combinations(sorted(right), 2):
-            pairs = contrast(_name_verdicts(right[one], right[other]), _name_verdicts(right[other], right[one]))
             empty = Agreement("accuracy", one, headline[one], BASELINE, judge=judge, data=data, subset=subset)
             empty = replace(empty, against=other, against_rule=headline[other], against_attack=BASELINE)
-            family.append(pairs.fill(empty))
+            here, there = (_name_verdicts(right[a], right[b]) for a, b in ((one, other), (other, one)))
+            family.append(contrast(here, there, empty))
         results += [replace(figure, compared=_classify(figure)) for figure in adjust_p_values(family)]
     return results
 

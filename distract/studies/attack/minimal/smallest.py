@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, zip_longest
-from types import MappingProxyType
 from typing import Any
 
 from distract.core import records
@@ -50,69 +49,65 @@ def search(groups: Sequence[Sequence[int]], ask: Ask, most: int = MOST) -> Plan[
     order = [one for group in groups for one in group]
     if not order:
         raise ValueError("nothing to search: the full set is empty")
-    answers = _Answers(ask, most, {frozenset(): False, frozenset(order): True})
+    answers = {frozenset[int](): False, frozenset(order): True}
+
+    def look_up(sets: Sequence[Subset]) -> Plan[Mapping[Subset, bool]]:
+        """Return the answer for each subset; unknown ones are tested together."""
+        new = [one for one in dict.fromkeys(sets) if one not in answers]
+        # The empty and the full set were not tested.
+        if len(answers) - 2 + len(new) > most:
+            raise _BudgetSpent
+        if new:
+            answers.update(zip(new, (yield from ask(new)), strict=True))
+        return answers
+
     try:
-        needed = yield from _filter_needed(answers, frozenset(), [frozenset(group) for group in groups if group])
+        needed = yield from _filter_needed(look_up, frozenset(), [frozenset(group) for group in groups if group])
         subset = frozenset[int]().union(*needed)
         for group in reversed(groups):
             if len(parts := [frozenset((one,)) for one in group if one in subset]) > 1:
                 base = subset.difference(group)
-                subset = base.union(*(yield from _filter_needed(answers, base, parts)))
-        return SearchResult((yield from _minimise(answers, order, subset)), minimal=True)
+                subset = base.union(*(yield from _filter_needed(look_up, base, parts)))
+        return SearchResult((yield from _minimise(look_up, order, subset)), minimal=True)
     except _BudgetSpent:
-        enough = (subset for subset, is_enough in answers.answers.items() if is_enough)
-        return SearchResult(min(enough, key=len), minimal=False)
+        return SearchResult(min((subset for subset, is_enough in answers.items() if is_enough), key=len), minimal=False)
 
 
 class _BudgetSpent(Exception):
     """The search has used all its tests."""
 
 
-@dataclass(slots=True)
-class _Answers:
-    """Answers by subset, at most ``most`` of them new."""
-
-    ask: Ask
-    most: int
-    answers: dict[Subset, bool]
-
-    def look_up(self, sets: Sequence[Subset]) -> Plan[Mapping[Subset, bool]]:
-        """Return the answer for each subset; unknown ones are tested together."""
-        new = [one for one in dict.fromkeys(sets) if one not in self.answers]
-        # The empty and the full set were not tested.
-        if len(self.answers) - 2 + len(new) > self.most:
-            raise _BudgetSpent
-        if new:
-            self.answers.update(zip(new, (yield from self.ask(new)), strict=True))
-        return MappingProxyType(self.answers)
+_LookUp = Callable[[Sequence[Subset]], Plan[Mapping[Subset, bool]]]
 
 
-def _filter_needed(known: _Answers, base: Subset, parts: Sequence[Subset], is_short: bool = True) -> Plan[list[Subset]]:
+def _filter_needed(
+    look_up: _LookUp, base: Subset, parts: Sequence[Subset], is_short: bool = True
+) -> Plan[list[Subset]]:
     """Return the parts still needed beside ``base``, which is not enough alone if it ``is_short``; prefer the first."""
-    if not is_short and (yield from known.look_up([base]))[base]:
+    if not is_short and (yield from look_up([base]))[base]:
         return []
     if len(parts) == 1:
         return list(parts)
     half = len(parts) // 2
     first, last = parts[:half], parts[half:]
-    late = yield from _filter_needed(known, base.union(*first), last, is_short=False)
+    late = yield from _filter_needed(look_up, base.union(*first), last, is_short=False)
     # If none of the last ones is needed, the base is still known not to be enough.
-    early = yield from _filter_needed(known, base.union(*late), first, is_short=not late)
+    early = yield from _filter_needed(look_up, base.union(*late), first, is_short=not late)
     return [*early, *late]
 
 
-def _minimise(known: _Answers, order: Sequence[int], subset: Subset) -> Plan[Subset]:
+def _minimise(look_up: _LookUp, order: Sequence[int], subset: Subset) -> Plan[Subset]:
     """Remove every element that is not needed; if more is always better, one round confirms that all are."""
     while True:
         without = {one: subset - {one} for one in reversed(order) if one in subset}
-        answers = yield from known.look_up(list(without.values()))
+        answers = yield from look_up(list(without.values()))
         free = [one for one, rest in without.items() if answers[rest]]
         if not free:
             return subset
         subset = without[free[0]]
         for one in free[1:]:
             rest = subset - {one}
-            if (yield from known.look_up([rest]))[rest]:
+            if (yield from look_up([rest]))[rest]:
                 subset = rest
 
 
@@ -246,20 +241,10 @@ def find_run_flips(
 
 
 def search_flip(
-    flip: Flip,
-    case: Case,
-    protocol: Protocol,
-    manner: Manner,
-    helped: bool,
-    rewrites: Iterable[Rewrite],
-    most: int = MOST,
+    flip: Flip, case: Case, protocol: Protocol, manner: Manner, helped: bool, most: int = MOST
 ) -> Plan[MinimalFlip | str]:
     """Search for the smallest part of one flip."""
-    severity, other_severity = flip.severities
-    place = (flip.case, flip.rewritten, severity, flip.attack)
-    accepted = ((one, one.response) for one in rewrites if one.is_accepted)
-    same = (one for one, r in accepted if (one.case, r.author, r.severity, r.attack) == place)
-    rewrite = next(same, None)
+    rewrite, (severity, other_severity) = flip.written, flip.severities
     if rewrite is None:
         return "no rewrite is on record"
     original = _find_response(case, flip.rewritten, severity, rewrite.original)
@@ -284,11 +269,10 @@ def search_flips(
 ) -> Iterator[Plan[CaseResult]]:
     """Yield the searches for the smallest part of a run's clearest flips, its last stage."""
     by_id, protocols = {case.id: case for case in cases}, {protocol.name: protocol for protocol in audit.protocols}
-    attacks, rewrites = distractors(parameters), tuple(rewrites)
-    for flip in clearest_flips(rows, rewrites, parameters["protocols"], attacks, parameters["minimal"]):
+    names, most = distractors(parameters), parameters["minimal"]
+    for flip in clearest_flips(rows, rewrites, parameters["protocols"], names, most):
         place = (by_id[flip.case], protocols[flip.protocol])
-        plan = search_flip(flip, *place, audit.manner, audit.helped, rewrites)
-        yield _record_search(stop_unanswered(plan))
+        yield _record_search(stop_unanswered(search_flip(flip, *place, audit.manner, audit.helped)))
 
 
 def stop_unanswered(plan: Plan[T | str]) -> Plan[T | str]:
