@@ -15,6 +15,7 @@ from builders import request, write_rows
 from command_result import CommandResult, Run, check_refusal
 from hypothesis import given, strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal, token
+from loops import each
 
 from distract.core import job
 from distract.core.errors import BackendError
@@ -32,6 +33,7 @@ Judge = Callable[[str, str], float]
 """The probability that the first of two responses is the better one."""
 
 FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
+RULES = ("--generator", "rules", "--attack", "prolixity")
 REASON = "the judge behind this name has changed"
 
 
@@ -106,9 +108,12 @@ class Shop:
     run: Run
 
     def gate(self, *options: object, protocol: str = "pairwise", out: str = "r") -> CommandResult:
-        rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", protocol)
         where = ("--judge", f"{self.url}#m", "--model-option", "attempts=1", "--data", "cases.jsonl", "--out", out)
-        return self.run("gate", *where, *rules, "--max-flip-rate", "0.2", *options)
+        return self.run("gate", *where, *RULES, "--protocol", protocol, "--max-flip-rate", "0.2", *options)
+
+    def attack(self, *options: object, out: str) -> CommandResult:
+        where = ("--judge", f"{self.url}#m", "--data", "cases.jsonl", "--limit", "all", "--out", out)
+        return self.run("attack", *where, *RULES, "--protocol", "pairwise", *options)
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -276,10 +281,7 @@ def test_killed_fresh_run_resumes_without_the_option(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, command: str, after: int
 ) -> None:
     def ask(*options: object) -> CommandResult:
-        if command == "gate":
-            return shop.gate(*options)
-        where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all", "--out", "r")
-        return shop.run("attack", *where, "--generator", "rules", "--protocol", "pairwise", *options)
+        return shop.gate(*options) if command == "gate" else shop.attack(*options, out="r")
 
     assert ask().code == 0
     shop.endpoint.judge = prefer_longer
@@ -301,16 +303,13 @@ def test_killed_fresh_run_resumes_without_the_option(
 PLANTED = ("--judge", "planted:bold", "--protocol", "pairwise", "--limit", "2")
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
-    [
-        ("attack", *PLANTED, "--generator", "rules"),
-        ("gate", *PLANTED, "--generator", "rules", "--max-flip-rate", "0.2"),
-        ("meta", *PLANTED, "--judge", "planted:fair"),
-        ("consistency", *PLANTED, "--data", "three.jsonl"),
-        ("leaderboard", *PLANTED, "--data", "three.jsonl"),
-    ],
-    ids=lambda command: command[0],
+    ("attack", *PLANTED, "--generator", "rules"),
+    ("gate", *PLANTED, "--generator", "rules", "--max-flip-rate", "0.2"),
+    ("meta", *PLANTED, "--judge", "planted:fair"),
+    ("consistency", *PLANTED, "--data", "three.jsonl"),
+    ("leaderboard", *PLANTED, "--data", "three.jsonl"),
 )
 def test_every_judging_command_supports_fresh(
     run: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
@@ -354,8 +353,8 @@ def test_epochs_belong_to_one_judge_in_any_store(tmp_path: Path) -> None:
     who, other = {"model": "m"}, {"model": "n"}
     with Store(tmp_path / "s", who) as store, Store(tmp_path / "s", other) as beside:
         keys = [store.key(request())]
-        for each in (store, beside):
-            each.put([(each.key(request()), Reply("old"))])
+        for one in (store, beside):
+            one.put([(one.key(request()), Reply("old"))])
         for _ in range(3):
             store.renew()
             keys.append(store.key(request()))
@@ -406,9 +405,7 @@ def test_every_backend_identity_includes_the_version(name: str) -> None:
 
 
 def test_records_state_their_time_and_origin(shop: Shop) -> None:
-    where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all", "--out", "a")
-    rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise")
-    assert shop.run("attack", *where, *rules, "--judge-version", "july").code == 0
+    assert shop.attack("--judge-version", "july", out="a").code == 0
     shop.endpoint.new()
     shop.endpoint.judge = prefer_longer
     decided = shop.run("gate", "a", "--max-flip-rate", "0.2", "--json")
@@ -424,11 +421,9 @@ def test_records_state_their_time_and_origin(shop: Shop) -> None:
 
 
 def test_run_from_stored_replies_is_reported_and_not_repeated(shop: Shop) -> None:
-    rules = ("--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise")
-    where = ("--judge", f"{shop.url}#m", "--data", "cases.jsonl", "--limit", "all")
-    assert shop.run("attack", *where, *rules, "--out", "a").code == 0
+    assert shop.attack(out="a").code == 0
     shop.endpoint.judge = prefer_longer
-    assert shop.run("attack", *where, *rules, "--out", "b").code == 0
+    assert shop.attack(out="b").code == 0
     shutil.copytree("a", "copy")
     (note, *_) = shop.run("gate", "b", "--max-flip-rate", "0.2", "--json").document["notes"]
     assert re.match(r"put together on .* from stored replies of http://.*; nothing was asked again", note)

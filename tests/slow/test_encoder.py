@@ -16,7 +16,10 @@ from distract.models.transformers.backend import Transformers
 from distract.models.transformers.chat import Chat
 from distract.models.transformers.encoder import Encoder, Tokens
 
-pytest.importorskip("transformers")
+transformers: Any = pytest.importorskip("transformers")
+tokenizers: Any = pytest.importorskip("tokenizers")
+AddedToken, Regex, Tokenizer = tokenizers.AddedToken, tokenizers.Regex, tokenizers.Tokenizer
+models, normalizers, pre = tokenizers.models, tokenizers.normalizers, tokenizers.pre_tokenizers
 
 TEXTS = st.lists(
     st.sampled_from([*encoder_module._HOSTILE, "<think>", "<s> ", "\n#", "\n/", "\n1", "\n-", "\n'", " \n\n", ".\n"])
@@ -38,26 +41,23 @@ def encode_whole(tokenizer: Any, text: str) -> Tokens:
 
 
 def wrap(inner: Any, *added: str) -> Any:
-    from tokenizers import AddedToken
-    from transformers import PreTrainedTokenizerFast
-
     inner.add_special_tokens([AddedToken("<s>", special=True, normalized=False)])
     inner.add_tokens([AddedToken(token, special=False, normalized=False) for token in added])
-    return PreTrainedTokenizerFast(tokenizer_object=inner)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner)
+
+
+def split_words(pattern: str) -> Any:
+    by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre.Sequence([pre.Split(Regex(pattern), "isolated"), by_bytes])
 
 
 @pytest.fixture(scope="module")
 def make_tokenizer() -> Callable[..., Any]:
     """Makes a small tokenizer of some kind, trained on hostile texts, once per kind."""
-    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers as pre, trainers
 
-    cache: dict[tuple[str, str], Any] = {}
-
+    @cache
     def make(kind: str, pattern: str = "") -> Any:
-        if (kind, pattern) in cache:
-            return cache[kind, pattern]
-        by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
-        words = pre.Sequence([pre.Split(Regex(pattern or min(encoder_module._WORDS)), "isolated"), by_bytes])
+        words = split_words(pattern or min(encoder_module._WORDS))
         blanks = normalizers.Replace(" ", "▁")
         model, normalizer, splitter = {
             "gpt2": (models.BPE(), None, pre.ByteLevel(add_prefix_space=False)),
@@ -80,9 +80,9 @@ def make_tokenizer() -> Callable[..., Any]:
         if normalizer is not None:
             inner.normalizer = normalizer
         if kind == "unigram":
-            trainer: Any = trainers.UnigramTrainer(vocab_size=150, unk_token="?", special_tokens=["?"])
+            trainer: Any = tokenizers.trainers.UnigramTrainer(vocab_size=150, unk_token="?", special_tokens=["?"])
         else:
-            maker = trainers.WordPieceTrainer if kind == "wordpiece" else trainers.BpeTrainer
+            maker = getattr(tokenizers.trainers, "WordPieceTrainer" if kind == "wordpiece" else "BpeTrainer")
             letters = pre.ByteLevel.alphabet() if kind in CUT[:4] else []
             # The alphabet is limited, so that other letters are unknown.
             trainer = maker(
@@ -92,8 +92,7 @@ def make_tokenizer() -> Callable[..., Any]:
         lines = [line for text in CORPUS for line in text.splitlines(keepends=True)]
         inner.train_from_iterator(CORPUS if kind == "crossing" else lines, trainer)
         # Tokenizers that put a blank after added tokens get no added token that ends a line.
-        cache[kind, pattern] = wrap(inner, "word", *([] if kind in ("metaspace", "prepend") else ["\n\n\n"]))
-        return cache[kind, pattern]
+        return wrap(inner, "word", *([] if kind in ("metaspace", "prepend") else ["\n\n\n"]))
 
     return make
 
@@ -108,15 +107,11 @@ def has_cut(encoder: Encoder) -> bool:
     return encoder._cut is not None
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_only_listed_tokenizers_are_separable(encoders: Callable[..., Encoder], kind: str) -> None:
-    assert has_cut(encoders(kind)) == (kind in CUT)
-
-
 @given(texts=st.lists(TEXTS, max_size=3))
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_text_gets_the_ids_of_the_whole(encoders: Callable[..., Encoder], kind: str, texts: list[str]) -> None:
     encoder = encoders(kind)
+    assert has_cut(encoder) == (kind in CUT)
     assert encoder.encode(texts) == {text: encode_whole(encoder.tokenizer, text) for text in texts}
 
 
@@ -157,48 +152,23 @@ def make_splitting_encoder(tokenizer: Any) -> Encoder:
 
 
 def change_tokenizer(make: Callable[..., Any], kind: str, change: Callable[[Any], None]) -> Any:
-    from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
-
     inner = Tokenizer.from_str(make(kind).backend_tokenizer.to_str())
     change(inner)
-    return PreTrainedTokenizerFast(tokenizer_object=inner)
-
-
-def add_crossing_token(inner: Any) -> None:
-    inner.add_tokens(["\n#"])
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner)
 
 
 def add_line_ending_token(inner: Any) -> None:
-    from tokenizers import AddedToken
-
     inner.add_tokens([AddedToken("end\n", normalized=False)])
 
 
-def add_stripping_token(inner: Any) -> None:
-    from tokenizers import AddedToken
-
-    inner.add_tokens([AddedToken("word", lstrip=True, normalized=False)])
-
-
-def add_strip(inner: Any) -> None:
-    from tokenizers import normalizers
-
-    inner.normalizer = normalizers.Strip()
-
-
-def use_unknown_pattern(inner: Any) -> None:
-    from tokenizers import Regex, pre_tokenizers as pre
-
-    by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
-    inner.pre_tokenizer = pre.Sequence([pre.Split(Regex(r"\w+(?=\n#)|."), "isolated"), by_bytes])
-
-
-def add_dropout(inner: Any) -> None:
-    inner.model.dropout = 1.0
-
-
-@each("change", add_crossing_token, add_stripping_token, add_strip, use_unknown_pattern, add_dropout)
+@each(
+    "change",
+    lambda inner: inner.add_tokens(["\n#"]),
+    lambda inner: inner.add_tokens([AddedToken("word", lstrip=True, normalized=False)]),
+    lambda inner: setattr(inner, "normalizer", normalizers.Strip()),
+    lambda inner: setattr(inner, "pre_tokenizer", split_words(r"\w+(?=\n#)|.")),
+    lambda inner: setattr(inner.model, "dropout", 1.0),
+)
 @each("kind", "gpt2", "gemma")
 def test_tokenizers_that_span_line_breaks_are_not_cut(
     make_tokenizer: Callable[..., Any], kind: str, change: Callable[[Any], None]
@@ -210,13 +180,6 @@ def test_tokenizers_that_span_line_breaks_are_not_cut(
     assert encoder.encode([text]) == {text: encode_whole(tokenizer, text)}
 
 
-def use_lookbehind(inner: Any) -> None:
-    from tokenizers import Regex, pre_tokenizers as pre
-
-    by_bytes = pre.ByteLevel(add_prefix_space=False, use_regex=False)
-    inner.pre_tokenizer = pre.Sequence([pre.Split(Regex(r"(?<=\n)\w+|."), "isolated"), by_bytes])
-
-
 def test_blank_after_a_line_ending_token_prevents_cuts(make_tokenizer: Callable[..., Any]) -> None:
     encoder = Encoder(change_tokenizer(make_tokenizer, "prepend", add_line_ending_token))
     assert not has_cut(encoder)
@@ -226,7 +189,8 @@ def test_blank_after_a_line_ending_token_prevents_cuts(make_tokenizer: Callable[
 
 def test_failed_trial_prevents_cuts(make_tokenizer: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoder_module, "_is_separable", lambda backend: True)
-    tokenizer = change_tokenizer(make_tokenizer, "gpt2", use_lookbehind)
+    look_behind = split_words(r"(?<=\n)\w+|.")
+    tokenizer = change_tokenizer(make_tokenizer, "gpt2", lambda inner: setattr(inner, "pre_tokenizer", look_behind))
     encoder = Encoder(tokenizer)
     assert not has_cut(encoder)
     assert encoder.encode(["more\nword"]) == {"more\nword": encode_whole(tokenizer, "more\nword")}
@@ -311,8 +275,6 @@ def make_request(*contents: str, prefill: str = "[[", choices: tuple[str, ...] =
 
 def copy_of(smollm2: Transformers, template: str | None = None) -> Any:
     """The same tokenizer with another template; reloaded, because tests change it."""
-    import transformers
-
     tokenizer = transformers.AutoTokenizer.from_pretrained(smollm2._place, local_files_only=True)
     if template is not None:
         tokenizer.chat_template = template
@@ -353,41 +315,43 @@ def test_batch_encoding_equals_single_encoding(smollm2: Transformers, contents: 
     assert together == [chat.encode(request) for request in requests]
 
 
-def test_first_differing_token_separates_choices(smollm2: Transformers) -> None:
-    chat = smollm2._chat
-    one = chat.encode(make_request("rules", "text"))
-    assert [smollm2._chat.tokenizer.decode(ids) for ids in one.continuations] == ["A", "B", "C"]
-    spelled = chat.encode(make_request("rules", "text", prefill="", choices=("Output (a)", "Output (b)")))
-    assert [smollm2._chat.tokenizer.decode(ids) for ids in spelled.continuations] == ["a", "b"]
-    assert smollm2._chat.tokenizer.decode(spelled.prompt).endswith("assistant\nOutput (")
-
-
-def test_choices_without_a_separating_token_are_scored_whole(smollm2: Transformers) -> None:
-    encoded = smollm2._chat.encode(make_request("rules", "text", choices=("1", "10", "2")))
-    assert [smollm2._chat.tokenizer.decode(ids) for ids in encoded.continuations] == ["1", "10", "2"]
-    alone = smollm2._chat.encode(make_request("rules", "text", choices=("Yes",)))
-    assert [smollm2._chat.tokenizer.decode(ids) for ids in alone.continuations] == ["Yes"]
+@each(
+    "choices, prefill, expected, end",
+    (("A", "B", "C"), "[[", ["A", "B", "C"], "[["),
+    (("Output (a)", "Output (b)"), "", ["a", "b"], "Output ("),
+    # No token separates these.
+    (("1", "10", "2"), "[[", ["1", "10", "2"], "[["),
+    (("Yes",), "[[", ["Yes"], "[["),
+)
+def test_first_differing_token_separates_choices(
+    smollm2: Transformers, choices: tuple[str, ...], prefill: str, expected: list[str], end: str
+) -> None:
+    encoded = smollm2._chat.encode(make_request("rules", "text", prefill=prefill, choices=choices))
+    assert [smollm2._chat.tokenizer.decode(ids) for ids in encoded.continuations] == expected
+    assert smollm2._chat.tokenizer.decode(encoded.prompt).endswith(f"assistant\n{end}")
 
 
 def test_lone_surrogates_are_replaced(smollm2: Transformers) -> None:
     assert "a\ufffdb" in smollm2._chat.tokenizer.decode(smollm2._chat.encode(make_request("rules", "a\ud800b")).prompt)
 
 
-def test_refused_system_role_joins_the_user_turn(smollm2: Transformers) -> None:
-    template = (
+@each(
+    "template, expected",
+    (
         "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}"
-        "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}{{ '<|im_start|>assistant\n' }}"
-    )
+        "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}{{ '<|im_start|>assistant\n' }}",
+        "<|im_start|>user\nrules\n\ntext<|im_end|>\n<|im_start|>assistant\n[[",
+    ),
+    (
+        "{% for m in messages if m.role != 'system' %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}",
+        "<|im_start|>rules\n\ntext<|im_end|>[[",
+    ),
+)
+def test_refused_or_dropped_system_role_joins_the_user_turn(
+    smollm2: Transformers, template: str, expected: str
+) -> None:
     chat = Chat(copy_of(smollm2, template), "x")
-    text = chat.tokenizer.decode(chat.encode(make_request("rules", "text")).prompt)
-    assert text == "<|im_start|>user\nrules\n\ntext<|im_end|>\n<|im_start|>assistant\n[["
-
-
-def test_dropped_system_role_joins_the_user_turn(smollm2: Transformers) -> None:
-    template = "{% for m in messages if m.role != 'system' %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"
-    chat = Chat(copy_of(smollm2, template), "x")
-    text = chat.tokenizer.decode(chat.encode(make_request("rules", "text")).prompt)
-    assert text == "<|im_start|>rules\n\ntext<|im_end|>[["
+    assert chat.tokenizer.decode(chat.encode(make_request("rules", "text")).prompt) == expected
 
 
 def test_token_marked_only_by_the_template_is_inert_in_texts(smollm2: Transformers) -> None:
@@ -400,15 +364,12 @@ def test_token_marked_only_by_the_template_is_inert_in_texts(smollm2: Transforme
 
 
 def test_tokenizer_may_prefix_every_text_with_a_blank(smollm2: Transformers) -> None:
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
     letters = ["▁", *"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:[]()<>/|_\n"]
     inner = Tokenizer(models.BPE({t: i for i, t in enumerate(letters)}, []))
-    inner.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
-    inner.decoder = decoders.Metaspace(prepend_scheme="first", split=False)
+    inner.pre_tokenizer = pre.Metaspace(prepend_scheme="first", split=False)
+    inner.decoder = tokenizers.decoders.Metaspace(prepend_scheme="first", split=False)
     inner.add_special_tokens([AddedToken("<|s|>", special=True, normalized=False)])
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner)
     tokenizer.chat_template = "{% for m in messages %}<|s|>{{ m.content }}{% endfor %}<|s|>"
     chat = Chat(tokenizer, "x")
     mark = tokenizer.convert_tokens_to_ids("<|s|>")

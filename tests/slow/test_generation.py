@@ -453,7 +453,3 @@ def test_nan_does_not_spoil_the_next_answer_in_its_row(judge: Transformers) -> N
         for prompt, answer in ((6,) * 4 + (1, 2), answers[1]), ((7,) * 6 + (1, 2), answers[2]):
             expected = judge._loaded(torch.tensor([prompt])).logits[0, -1].log_softmax(dim=-1)
             assert torch.allclose(answer.logits.log_softmax(dim=-1), expected, atol=1e-4)
-
-
-def test_no_prompts_give_no_answers(judge: Transformers) -> None:
-    assert list(write(judge._loaded, iter(()), {}, 100)) == []

@@ -174,30 +174,27 @@ def test_errors_release_locks(tmp_path_factory: pytest.TempPathFactory, keys: li
         assert claims.take(keys) == set(keys)
 
 
-def break_locking(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-    def lockf(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+def break_call(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("distract.core.locks.fcntl.lockf", lockf)
-
-
-def break_lock_creation(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-    def lock_file(*_: object) -> None:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    monkeypatch.setattr("distract.core.files.open_lock", lock_file)
+    monkeypatch.setattr(name, fail)
 
 
-@each("spoil, why", (break_locking, "No locks available"), (break_lock_creation, "Permission denied"))
+@each(
+    "name, number, why",
+    ("distract.core.locks.fcntl.lockf", errno.ENOLCK, "No locks available"),
+    ("distract.core.files.open_lock", errno.EACCES, "Permission denied"),
+)
 def test_without_locking_everything_is_granted_and_explained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[..., None], why: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, number: int, why: str
 ) -> None:
     def other() -> None:
         with Claims(tmp_path / "s") as claims:
             taken.append(claims.take([KEYS[1]]))
 
     taken = list[set[bytes]]()
-    spoil(monkeypatch, tmp_path / "s")
+    break_call(monkeypatch, name, number)
     with Claims(tmp_path / "s") as claims:
         assert claims.take(KEYS) == set(KEYS)
         assert claims.fault == f"{tmp_path / 's.lock'}: {why}"
@@ -397,14 +394,11 @@ def test_threads_on_one_store_send_each_request_once(tmp_path: Path, kind: str) 
 
 @pytest.mark.parametrize("backend", [Shuffled(), Recording()], ids=["stream", "rounds"])
 def test_unlockable_store_is_used_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
-    def lockf(*_: object) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
     def plan() -> Plan[str]:
         (reply,) = yield [request("x")]
         return reply.text
 
-    monkeypatch.setattr("distract.core.locks.fcntl.lockf", lockf)
+    break_call(monkeypatch, "distract.core.locks.fcntl.lockf", errno.ENOLCK)
     messages = list[list[str]]()
     for _ in range(2):
         tally = Tally()

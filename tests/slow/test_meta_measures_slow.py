@@ -19,11 +19,6 @@ from distract.studies.meta.measures import Agreement, JudgeRows, figures
 from distract.studies.meta.panel import BINS, Difficulty, compare_judges
 
 
-@given(judge_rows())
-def test_every_figure_matches_a_naive_count(judged: list[JudgeRows]) -> None:
-    check(judged, CONTROLS)
-
-
 @given(judge_rows(["both"], "k"), judge_rows(["both", "scoring"], "j"))
 def test_judges_are_measured_one_by_one(one: list[JudgeRows], other: list[JudgeRows]) -> None:
     whole = check([*one, *other], CONTROLS)

@@ -138,15 +138,12 @@ def test_checkpoint_with_missing_weights_ends_the_command(run: Run, llama: Path)
     assert ran.err.splitlines()[-1].endswith("lacks weights: model.norm.weight; fetch or save it again")
 
 
-def test_weights_decide_without_architectures(llama: Path, reward: Path) -> None:
+def test_weights_decide_whatever_the_architectures(llama: Path, reward: Path) -> None:
     configure(llama, architectures=None)
     assert list(Transformers(str(llama), dtype="float32").reply(ASKED, frozenset([0])))
     configure(reward, architectures=None)
     with pytest.raises(UsageError, match=r"lacks weights: lm_head\.weight"):
         list(Transformers(str(reward), dtype="float32").reply(ASKED, frozenset([0])))
-
-
-def test_scorer_with_tied_embeddings_is_recognised_by_its_head(reward: Path) -> None:
     configure(reward, architectures=["LlamaForCausalLM"], tie_word_embeddings=True)
     with pytest.raises(UsageError, match=r"instead of a language model head: score\.weight"):
         list(Transformers(str(reward), dtype="float32").reply(ASKED, frozenset([0])))
@@ -292,12 +289,8 @@ def ask(folder: Path) -> None:
     assert reply.failure is None
 
 
-def config(**more: object) -> Damage:
-    def damage(folder: Path) -> None:
-        file = folder / "config.json"
-        file.write_text(json.dumps({**json.loads(file.read_text()), **more}))
-
-    return damage
+def config(**settings: object) -> Damage:
+    return lambda folder: configure(folder, **settings)
 
 
 def text(name: str, content: str) -> Damage:

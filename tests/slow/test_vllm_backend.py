@@ -20,7 +20,7 @@ from loops import each
 from test_transformers_backend import absolute
 
 from distract.core.backend import StreamingBackend
-from distract.core.errors import BackendError, UsageError
+from distract.core.errors import BackendError, DistractError, UsageError
 from distract.core.records import Message, Reply, Request
 from distract.models.hardware import Gpu
 from distract.models.transformers import embedded
@@ -234,33 +234,31 @@ def test_failed_engine_is_one_line_and_not_reused(planted: Vllm, monkeypatch: py
     assert planted._engine is not first
 
 
-@pytest.mark.parametrize(
-    ("there", "name", "says"),
-    [
-        (
-            (Gpu("H200", 140 * GIB, 3 * GIB),),
-            "memory",
-            "free: H200 3.0 of 140.0 GiB; try --quantization, or --model-op",
-        ),
-        ((), "memory", "CUDA out of memory; lower --model-option max-length"),
-        ((), "invalid", "model fails: invalid: Unknown quantization method: int3; change --quantization"),
-        ((), "other", "no such repository …; check the name or folder"),
-    ],
+FULL = (Gpu("H200", 140 * GIB, 3 * GIB),)
+
+
+@each(
+    "there, name, kind, says",
+    (FULL, "memory", BackendError, "free: H200 3.0 of 140.0 GiB; try --quantization, or --model-op"),
+    ((), "memory", BackendError, "CUDA out of memory; lower --model-option max-length"),
+    ((), "invalid", BackendError, "model fails: invalid: Unknown quantization method: int3; change --quantization"),
+    ((), "other", BackendError, "no such repository …; check the name or folder"),
+    ((), "weights", UsageError, "not initialized from checkpoint: {'lm_head.weight'}"),
 )
 def test_model_that_does_not_load_is_one_line(
-    planted: Vllm, monkeypatch: pytest.MonkeyPatch, there: tuple[Gpu, ...], name: str, says: str
+    planted: Vllm,
+    monkeypatch: pytest.MonkeyPatch,
+    there: tuple[Gpu, ...],
+    name: str,
+    kind: type[DistractError],
+    says: str,
 ) -> None:
     monkeypatch.setattr(vllm, "gpus", lambda: there)
     failing = Vllm(f"fails: {name}", revision="0" * 40)
-    with pytest.raises(BackendError) as raised:
+    with pytest.raises(kind) as raised:
         ask(failing, [Request(WORDS)])
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_checkpoint_with_missing_weights_is_wrong_input(planted: Vllm) -> None:
-    with pytest.raises(UsageError, match=r"not initialized from checkpoint: \{'lm_head.weight'\}"):
-        ask(Vllm("fails: weights", revision="0" * 40), [Request(WORDS)])
 
 
 def test_nothing_writes_to_stdout_while_an_engine_loads(capfd: pytest.CaptureFixture[str]) -> None:

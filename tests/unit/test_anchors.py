@@ -394,19 +394,20 @@ def test_any_protocol_has_anchors(run: Run, protocol: str) -> None:
     assert run("anchors", "check", "anchors.json", "--judge", "planted:first").code == 1
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "problem"),
-    [
-        (("--judge", "planted:garbage"), 3, "no verdict is valid, so there are no anchors: no verdict"),
-        (("--judge", "planted:longer", "--protocol", "pairwise", "--protocol", "base"), 2, "anchors use one protocol"),
-        (("--judge", "planted:longer", "--size", 19), 2, "20"),
-        (("--judge", "planted:longer", "--limit", 12), 3, "only 12 comparisons"),
-        (("--judge", "planted:longer", "--data", "one.csv"), 2, "anchors need at least 20"),
-        (("--judge", "planted:longer", "--out", "one.csv", "--data", "one.csv"), 2, "anchors need at least 20"),
-    ],
+@each(
+    "options, code, problem",
+    (("--judge", "planted:garbage"), 3, "no verdict is valid, so there are no anchors: no verdict"),
+    (("--judge", "planted:longer", "--protocol", "pairwise", "--protocol", "base"), 2, "anchors use one protocol"),
+    (("--judge", "planted:longer", "--size", 19), 2, "20"),
+    (("--judge", "planted:longer", "--limit", 12), 3, "only 12 comparisons"),
+    (("--judge", "planted:longer", "--data", "one.csv"), 2, "anchors need at least 20"),
+    (("--judge", "planted:longer", "--out", "one.csv", "--data", "one.csv"), 2, "anchors need at least 20"),
+    (("--judge", "planted:longer", "--data", "same.jsonl"), 2, "1 prompt with two different responses"),
 )
 def test_what_cannot_be_an_anchor_is_one_line(run: Run, options: tuple[object, ...], code: int, problem: str) -> None:
     Path("one.csv").write_text("prompt,response\nq,x\n")
+    rows = [{"prompt": f"q{i}", "response_a": "x", "response_b": "x" if i else "y"} for i in range(30)]
+    write_rows("same.jsonl", rows)
     ran = run("anchors", "make", *options)
     assert (ran.code, problem in ran.err, Path("anchors.json").exists()) == (code, True, False)
     assert Path("one.csv").read_text() == "prompt,response\nq,x\n"
@@ -418,15 +419,6 @@ def test_flickering_judge_has_no_anchors(run: Run) -> None:
     assert (ran.code, "came out differently when asked twice" in ran.err or "clear verdict" in ran.err) == (3, True)
     assert not Path("anchors.json").exists()
     assert not [*Path(".distract").glob("*anchors*")]
-
-
-def test_equal_responses_are_no_anchors(run: Run) -> None:
-    rows = [{"prompt": f"q{i}", "response_a": "x", "response_b": "x" if i else "y"} for i in range(30)]
-    write_rows("same.jsonl", rows)
-    check_refusal(
-        run("anchors", "make", "--judge", "planted:longer", "--data", "same.jsonl"),
-        "1 prompt with two different responses",
-    )
 
 
 def test_check_names_what_identifies_another_version(run: Run) -> None:

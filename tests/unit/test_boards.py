@@ -190,7 +190,7 @@ HARD: dict[str, tuple[list[Row], str]] = {
     ),
     "disconnected": (
         [*sample_rows(), *sample_rows(1, 12, "wxyz")],
-        "comparable within a group only: {a, b, c, d}, {w, x, y, z}",
+        "ratings are comparable within a group only: {a, b, c, d}, {w, x, y, z}",
     ),
     "on one prompt": ([*sample_rows(), ("z", "a", "tie", "p0")], "no interval for z: in matches of one prompt only"),
     "hostile names": ([("\x1b[31m,", "[b]x[/b]" * 40, "a", "1"), ("🦙", "\x1b[31m,", "a", "2")], "🦙"),
@@ -297,18 +297,16 @@ def _points(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_points")
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ("points", {}),
-        ("points:", {}),
-        ("points:bonus=2", {"bonus": 2.0}),
-        (" points : bonus = 2 , times=3", {"bonus": 2.0, "times": 3}),
-        ("points:cap=1e3", {"cap": 1000.0}),
-        ("points:label=a, b,times=3", {"label": "a, b", "times": 3}),
-        ("points:label=", {"label": ""}),
-        ("points:label=a:b=c", {"label": "a:b=c"}),
-    ],
+@each(
+    "spec, expected",
+    ("points", {}),
+    ("points:", {}),
+    ("points:bonus=2", {"bonus": 2.0}),
+    (" points : bonus = 2 , times=3", {"bonus": 2.0, "times": 3}),
+    ("points:cap=1e3", {"cap": 1000.0}),
+    ("points:label=a, b,times=3", {"label": "a, b", "times": 3}),
+    ("points:label=", {"label": ""}),
+    ("points:label=a:b=c", {"label": "a:b=c"}),
 )
 def test_system_choice_parses_parameters(spec: str, expected: Mapping[str, Any]) -> None:
     system, parameters = parse_spec(spec)
@@ -317,18 +315,16 @@ def test_system_choice_parses_parameters(spec: str, expected: Mapping[str, Any])
 
 
 @pytest.mark.usefixtures("_points")
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("point", "unknown rating system 'point'; did you mean 'points'? (known: points)"),
-        ("points:3", "points: expected name=value, got '3'; known: bonus=0.0, label=, times=1, cap=None"),
-        ("points:k=3", "points: no parameter 'k'; known: bonus=0.0, label=, times=1, cap=None"),
-        ("points:bonus=high", "points: parameter 'bonus': expected a number like 0.0, got 'high'"),
-        ("points:bonus=nan", "points: parameter 'bonus': expected a number like 0.0, got 'nan'"),
-        ("points:times=1.5", "points: parameter 'times': expected a whole number like 1, got '1.5'"),
-        ("points:cap=x", "points: parameter 'cap': expected a number, got 'x'"),
-        ("points:times=1,times=2", "points: parameter 'times' is given twice"),
-    ],
+@each(
+    "spec, message",
+    ("point", "unknown rating system 'point'; did you mean 'points'? (known: points)"),
+    ("points:3", "points: expected name=value, got '3'; known: bonus=0.0, label=, times=1, cap=None"),
+    ("points:k=3", "points: no parameter 'k'; known: bonus=0.0, label=, times=1, cap=None"),
+    ("points:bonus=high", "points: parameter 'bonus': expected a number like 0.0, got 'high'"),
+    ("points:bonus=nan", "points: parameter 'bonus': expected a number like 0.0, got 'nan'"),
+    ("points:times=1.5", "points: parameter 'times': expected a whole number like 1, got '1.5'"),
+    ("points:cap=x", "points: parameter 'cap': expected a number, got 'x'"),
+    ("points:times=1,times=2", "points: parameter 'times' is given twice"),
 )
 def test_wrong_system_choice_is_explained(spec: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
@@ -403,12 +399,6 @@ def test_groups_run_from_top_to_bottom(rows: str, expected: str) -> None:
 
 def graph(text: str) -> Matches:
     return matches([(pair[0], pair[2], {">": "a", "=": "tie"}[pair[1]], pair) for pair in text.split()])
-
-
-def test_separate_groups_are_noted() -> None:
-    played = graph("a>b d>c e=d")
-    assert groups.find_groups(played) == [("a", "b"), ("c", "d", "e")]
-    assert groups.notes(played) == ("ratings are comparable within a group only: {a, b}, {c, d, e}",)
 
 
 def test_notes_shorten_long_lists_and_names() -> None:

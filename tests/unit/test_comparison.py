@@ -238,12 +238,6 @@ def test_foreign_judgment_is_validated(
     assert str(raised.value).startswith("protocol 'mine' on case 'c1': ")
 
 
-@each("received", None, [None], ["a"], [replace(request("x"), to="nobody")])  # type: ignore[arg-type]
-def test_foreign_request_is_validated(received: Any) -> None:
-    with pytest.raises(PluginError, match="protocol 'mine' failed on case 'c1': "):
-        judge_pair(protocol(partial(ask_nothing, received=received)))
-
-
 @each("more", 0, 1)
 def test_protocol_that_never_judges_is_reported(more: int) -> None:
     closed: list[int] = []
@@ -264,11 +258,18 @@ def test_protocol_that_never_judges_is_reported(more: int) -> None:
     assert closed == [more]
 
 
-@each("returned", verdict("a"), None, [request("x")], iter([[request("x")]]))
-def test_protocol_that_returns_no_generator_is_reported(returned: Any) -> None:
-    message = r"'mine' failed on case 'c1': TypeError: ask returned .+, expected a generator"
-    with pytest.raises(PluginError, match=message):
-        judge_pair(protocol(lambda comparison: returned))
+REQUESTS: tuple[Any, ...] = (None, [None], ["a"], [replace(request("x"), to="nobody")])  # type: ignore[arg-type]
+RETURNED: tuple[Any, ...] = (verdict("a"), None, [request("x")], iter([[request("x")]]))
+
+
+@each(
+    "ask, problem",
+    *((partial(ask_nothing, received=received), "") for received in REQUESTS),
+    *((lambda _, one=one: one, "TypeError: ask returned .+, expected a generator") for one in RETURNED),
+)
+def test_foreign_request_or_plan_is_validated(ask: Any, problem: str) -> None:
+    with pytest.raises(PluginError, match=f"protocol 'mine' failed on case 'c1': {problem}"):
+        judge_pair(protocol(ask))
 
 
 def test_plan_lists_each_request_once_with_its_usage() -> None:
@@ -363,23 +364,20 @@ def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: An
     assert judge_twice(name, Manner(orders, samples=samples, seed=3))[:2] == (before, again), "and always the same"
 
 
-@each("name, samples", ("cot", 1), ("pairwise", 1), ("pairwise", 3), ("absolute", 1), ("base", 3), ("rank", 1))
-def test_resampling_without_samples_is_excluded_unasked(name: str, samples: int) -> None:
+UNSAMPLED = (("cot", 1), ("pairwise", 1), ("pairwise", 3), ("absolute", 1), ("base", 3), ("rank", 1))
+
+
+@each(
+    "name, samples, unfit",
+    *((*one, None) for one in UNSAMPLED),
+    ("triadic", 1, "fewer than 3 responses"),
+)
+def test_resampling_without_samples_is_excluded_unasked(name: str, samples: int, unfit: str | None) -> None:
     before, again, first_requests, more = judge_twice(name, Manner(samples=samples))
-    assert again == make_row(name, RESAMPLED)(excluded="nothing is sampled")
+    assert before.excluded == unfit
+    assert again == make_row(name, RESAMPLED)(excluded=unfit or "nothing is sampled")
     assert {r.key for r in more} == {r.key for r in first_requests}
-    assert before.excluded is None
-
-
-def test_unfit_comparison_is_not_resampled() -> None:
-    one = protocols()["triadic"]
-    before, _ = judge_pair("triadic")
-    again, rounds = drive(
-        resample_comparison(before, make_row("triadic", RESAMPLED), one, PAIR, Manner(), False), words()
-    )
-    assert before.excluded == "fewer than 3 responses"
-    assert again == make_row("triadic", RESAMPLED)(excluded="fewer than 3 responses")
-    assert rounds == []
+    assert bool(more) == (unfit is None)
 
 
 ATTACK = ("attack", "--judge", "planted:bold=0.7", "--limit", "12", "--control", "--out", "r")

@@ -148,7 +148,7 @@ def read_data(path: str) -> dict[str, Any]:
     return dict(json.loads(page.scripts[0]))
 
 
-def test_page_has_the_flips_of_the_command(run: Run) -> None:
+def test_page_has_the_command_its_flips_and_its_rates(run: Run) -> None:
     assert run(*ATTACK, "--html", "p.html").code == 0
     data = read_data("p.html")
     flips = json.loads(run("flips", "r", "--top", "all", "--json").out)["flips"]
@@ -165,14 +165,11 @@ def test_page_has_the_flips_of_the_command(run: Run) -> None:
         assert parts["compare"][1] == [one["original"], one["rival_text"]]
         assert shown["parts"][0][1:] == ["Question", data["texts"].index(one["question"])]
     assert run("report", "r", "--html", "q.html").code == 0
-    first, second = (Path(name).read_text(encoding="utf-8") for name in ("p.html", "q.html"))
-    assert first == second
-
-
-def test_rates_of_the_page_are_those_of_the_summary(run: Run) -> None:
-    assert run(*ATTACK, "--html", "p.html").code == 0
+    page, again = (Path(name).read_text(encoding="utf-8") for name in ("p.html", "q.html"))
+    assert page == again
+    assert f"distract {' '.join(ATTACK)} --html p.html" in page
     results = json.loads(Path("r/summary.json").read_text())["results"]
-    svg = re.findall(r'<svg class="plot".*?</svg>', Path("p.html").read_text(encoding="utf-8"), re.S)
+    svg = re.findall(r'<svg class="plot".*?</svg>', page, re.S)
     drawn = " ".join(re.findall(r"<desc[^>]*>(.*?)</desc>", " ".join(svg)))
     for figure in results:
         if figure["measure"] == "flip_rate" and figure["n"] and figure["rule"] in (None, "score"):
@@ -209,10 +206,9 @@ def test_failed_run_leaves_no_older_page(run: Run) -> None:
     assert run("report", "missing", *options).code == 2
 
 
-def test_page_names_the_command_and_hides_passwords(run: Run) -> None:
-    assert run(*ATTACK, "--html", "p.html").code == 0
-    assert f"distract {' '.join(ATTACK)} --html p.html" in Path("p.html").read_text(encoding="utf-8")
-    assert run(*ATTACK, "--base-url", "http://me:secret@127.0.0.1:9/v1", "--out", "s").code in (0, 2)
+def test_run_hides_passwords(run: Run) -> None:
+    assert run(*ATTACK, "--base-url", "http://me:secret@127.0.0.1:9/v1", "--html", "p.html").code in (0, 2)
+    assert "secret" not in Path("p.html").read_text(encoding="utf-8")
     for path in Path().rglob("*.json"):
         assert "secret" not in path.read_text(encoding="utf-8")
 
@@ -363,29 +359,47 @@ def test_second_reader_reads_the_same() -> None:
     assert (results[2][0].type, results[3][0].type) == ("inconclusive", "excess_flip_rate")
 
 
-GATE = ("gate", "distract", "error")
+GATE = ("gate", "error")
 SOUND, BAD, OPEN = (check(decision, attack="f") for decision in ("pass", "fail", "inconclusive"))
+NOTHING = [("warning", "inconclusive: gate")]
 
 
 @each(
-    "gate_verdict, expected",
-    (verdict("inconclusive"), [GATE]),
-        (verdict("fail"), [GATE]),
-        (verdict("pass"), [GATE]),  # no gate produces this, and its document does not pass
-        (verdict("pass", SOUND), [("f", "distract.pairwise", None)]),
-        (verdict("pass", skipped(attack="f")), [("f", "distract.pairwise", "skipped"), GATE]),
-        (verdict("inconclusive", SOUND), [("f", "distract.pairwise", None), GATE]),
-        (verdict("inconclusive", BAD), [("f", "distract.pairwise", "failure"), GATE]),
-        (verdict("fail", SOUND), [("f", "distract.pairwise", None), GATE]),
-        (verdict("inconclusive", OPEN), [("f", "distract.pairwise", "error")]),
-        (verdict("inconclusive", OPEN, certify=True), [("f", "distract.pairwise", "failure")]),
-        (verdict("fail", BAD, skipped(attack="g")),
-         [("f", "distract.pairwise", "failure"), ("g", "distract.pairwise", "skipped")]),
+    "gate_verdict, cases, titles",
+    (verdict("inconclusive"), [GATE], NOTHING),
+        (verdict("inconclusive", certify=True), [GATE], [("error", "inconclusive: gate")]),
+        (verdict("fail"), [GATE], [("error", "fail: gate")]),
+        (verdict("pass"), [GATE], NOTHING),  # no gate produces this, and its document does not pass
+        (verdict("pass", SOUND), [("f", None)], [("notice", "pass")]),
+        (verdict("pass", SOUND, SOUND), [("f", None)] * 2, [("notice", "pass")]),
+        (verdict("pass", skipped(attack="f")), [("f", "skipped"), GATE],
+         [("notice", "skipped: pairwise under f"), *NOTHING]),
+        (verdict("inconclusive", SOUND), [("f", None), GATE], NOTHING),
+        (verdict("inconclusive", BAD), [("f", "failure"), GATE], [("error", "fail: pairwise under f"), *NOTHING]),
+        (verdict("fail", SOUND), [("f", None), GATE], [("error", "fail: gate")]),
+        (verdict("inconclusive", OPEN), [("f", "error")], [("warning", "inconclusive: pairwise under f")]),
+        (verdict("inconclusive", OPEN, certify=True), [("f", "failure")],
+         [("error", "inconclusive: pairwise under f")]),
+        (verdict("fail", BAD, SOUND), [("f", "failure"), ("f", None)], [("error", "fail: pairwise under f")]),
+        (verdict("fail", BAD, skipped(attack="g")), [("f", "failure"), ("g", "skipped")],
+         [("error", "fail: pairwise under f"), ("notice", "skipped: pairwise under g")]),
 )  # fmt: skip
-def test_each_check_has_its_outcome(gate_verdict: Verdict, expected: list[tuple[str, str, str | None]]) -> None:
-    assert faults(document(gate_verdict)) == expected
-    if GATE in expected:
+def test_each_format_states_the_result_and_each_check(
+    gate_verdict: Verdict, cases: list[tuple[str, str | None]], titles: list[tuple[str, str]]
+) -> None:
+    classes = {"gate": "distract"}
+    assert faults(document(gate_verdict)) == [(one, classes.get(one, "distract.pairwise"), tag) for one, tag in cases]
+    if GATE in cases:
         assert f'<error type="inconclusive" message="{gate_verdict.reason}">' in document(gate_verdict)
+    annotations = [read(command) for command in ci_reports.annotations(gate_verdict, {})]
+    assert [(level, title) for level, title, _ in annotations] == [
+        (level, f"distract gate: {title}") for level, title in titles
+    ]
+    reasons = gate_verdict.reason, *(one.reason for one in gate_verdict.checks)
+    assert any(reason in annotations[0][2] for reason in reasons)
+    lines = ci_reports.summary(gate_verdict, {}, judge="j").splitlines()
+    assert lines[0] == f"## distract gate: {gate_verdict.decision.upper()}"
+    assert ("<details>" in lines) == (BAD in gate_verdict.checks)
 
 
 def test_times_are_in_utc_and_name_no_machine() -> None:
@@ -400,20 +414,6 @@ def test_characters_forbidden_in_xml_are_shown() -> None:
     text = document(verdict("fail", check("fail", reason="a\x1b[1m\ufffe\ud800b", attack="\x00")))
     assert 'message="a\\x1b[1m\\ufffe\\ud800b"' in text
     assert faults(text)[0][0] == "\\x00"
-
-
-@given(hostile())
-def test_no_text_adds_or_hides_a_case(drawn: Drawn) -> None:
-    gate_verdict, flips, judge = drawn
-    tags = [tag for _, _, tag in faults(document(gate_verdict, flips, judge))]
-    expected = [
-        "failure" if one.state == "inconclusive" and one.check and gate_verdict.certify
-        else "error" if one.check is None
-        else TAGS[one.state]
-        for one in findings(gate_verdict)
-    ]  # fmt: skip
-    assert tags == expected
-    assert gate_verdict.decision == "pass" or "failure" in tags or "error" in tags
 
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -459,26 +459,6 @@ def test_each_check_that_did_not_pass_is_annotated() -> None:
     assert annotations[3][2] == "another check had failed"
 
 
-@each(
-    "gate_verdict, expected",
-    (verdict("pass", SOUND, SOUND), [("notice", "distract gate: pass")]),
-        (verdict("inconclusive", OPEN), [("warning", "distract gate: inconclusive: pairwise under f")]),
-        (verdict("inconclusive", OPEN, certify=True), [("error", "distract gate: inconclusive: pairwise under f")]),
-        (verdict("inconclusive"), [("warning", "distract gate: inconclusive: gate")]),
-        (verdict("inconclusive", certify=True), [("error", "distract gate: inconclusive: gate")]),
-        (verdict("pass"), [("warning", "distract gate: inconclusive: gate")]),
-        (verdict("inconclusive", SOUND), [("warning", "distract gate: inconclusive: gate")]),
-        (verdict("fail", SOUND), [("error", "distract gate: fail: gate")]),
-        (verdict("fail", BAD, SOUND), [("error", "distract gate: fail: pairwise under f")]),
-)  # fmt: skip
-def test_annotation_summarises_the_gate(gate_verdict: Verdict, expected: list[tuple[str, str]]) -> None:
-    annotations = [read(command) for command in ci_reports.annotations(gate_verdict, {})]
-    assert [(level, title) for level, title, _ in annotations] == expected
-    assert gate_verdict.reason in annotations[0][2] or any(
-        one.reason in annotations[0][2] for one in gate_verdict.checks
-    )
-
-
 def test_command_is_escaped_for_the_runner() -> None:
     failure = check("fail", attack="a:b,c%0A=d", reason="::error::100%\n%0A")
     (command,) = ci_reports.annotations(verdict("fail", failure), {})
@@ -487,26 +467,10 @@ def test_command_is_escaped_for_the_runner() -> None:
     assert read(command)[1].endswith("a:b,c%0A=d")
 
 
-@given(hostile())
-def test_no_text_escapes_its_annotation(drawn: Drawn) -> None:
-    gate_verdict, flips, _ = drawn
-    annotations = [read(command)[0] for command in ci_reports.annotations(gate_verdict, flips)]
-    bad = [one for one in findings(gate_verdict) if one.state != "pass"]
-    assert len(annotations) == max(1, len(bad))
-    assert gate_verdict.decision == "pass" or {"error", "warning"} & {*annotations}
-
-
 def test_summary_matches_the_golden_file() -> None:
     text = ci_reports.summary(MIXED, FLIPS, judge="planted:longer")
     assert text == golden("gate.summary.md", text)
     assert "saved" not in ci_reports.summary(verdict("inconclusive", skipped()), {}, judge="j")
-
-
-@each("gate_verdict", verdict("pass", SOUND), verdict("fail", BAD), verdict("inconclusive"))
-def test_heading_states_the_result(gate_verdict: Verdict) -> None:
-    lines = ci_reports.summary(gate_verdict, {}, judge="j").splitlines()
-    assert lines[0] == f"## distract gate: {gate_verdict.decision.upper()}"
-    assert ("<details>" in lines) == (gate_verdict.decision == "fail")
 
 
 def test_hostile_text_is_shown_without_effect() -> None:
@@ -539,8 +503,19 @@ def assert_inert(text: str, rows: int) -> None:
 
 
 @given(hostile())
-def test_no_text_becomes_markup(drawn: Drawn) -> None:
+def test_no_text_adds_or_hides_a_case_an_annotation_or_markup(drawn: Drawn) -> None:
     gate_verdict, flips, judge = drawn
+    tags = [tag for _, _, tag in faults(document(gate_verdict, flips, judge))]
+    assert tags == [
+        "failure" if one.state == "inconclusive" and one.check and gate_verdict.certify
+        else "error" if one.check is None
+        else TAGS[one.state]
+        for one in findings(gate_verdict)
+    ]  # fmt: skip
+    assert gate_verdict.decision == "pass" or "failure" in tags or "error" in tags
+    annotations = [read(command)[0] for command in ci_reports.annotations(gate_verdict, flips)]
+    assert len(annotations) == max(1, sum(one.state != "pass" for one in findings(gate_verdict)))
+    assert gate_verdict.decision == "pass" or {"error", "warning"} & {*annotations}
     text = ci_reports.summary(gate_verdict, flips, judge=judge)
     assert_inert(text, rows=len(gate_verdict.checks))
     failed = [one for one in gate_verdict.checks if one.decision == "fail"]

@@ -1,8 +1,8 @@
 """Test detection of a writer model's errors for every text and attack, without false alarms."""
 
 from dataclasses import dataclass, replace
+from itertools import product
 
-import pytest
 from loops import each
 
 from distract.core.attack import Attack
@@ -18,17 +18,15 @@ by_attack = each("attack", *ATTACKS)
 class Sample:
     """A prompt, its answer and the reply of a misbehaving writer."""
 
-    name: str
     prompt: str
     answer: str
-    anew: str
-    changed: tuple[str, str]
+    anew: str = ""
+    changed: tuple[str, str] = ("", "")
     """A figure of the answer and a changed one."""
 
 
 SAMPLES = (
     Sample(
-        "kettle",
         "How do I descale my electric kettle?",
         "I think white vinegar is probably the simplest choice. Fill the kettle halfway with equal parts of vinegar "
         "and water, bring it to the boil, and leave it for 20 minutes. Pour it out and rinse the kettle well. You "
@@ -40,7 +38,6 @@ SAMPLES = (
         ("20 minutes", "40 minutes"),
     ),
     Sample(
-        "letter",
         "Write a short note to my landlord about the broken heating.",
         "Dear Mr Hollis,\n\nThe heating in my flat stopped working on Monday. I have checked the fuse box and the "
         "timer, and neither seems to be the cause. The rooms are about 14 degrees in the evening, which may be a "
@@ -53,7 +50,6 @@ SAMPLES = (
         ("14 degrees", "15 degrees"),
     ),
     Sample(
-        "list",
         "What should I check before buying a used bicycle?",
         "These four checks seem to matter most:\n\n- **Frame**: look for cracks near the welds.\n- **Wheels**: spin "
         "them and watch whether they wobble.\n- **Brakes**: the pads should be at least 3 mm thick.\n- **Chain**: a "
@@ -65,7 +61,6 @@ SAMPLES = (
         ("3 mm", "5 mm"),
     ),
     Sample(
-        "code",
         "My Python script reads a CSV file slowly. What can I do?",
         "Reading the file line by line is usually fine, so the delay may come from the conversion of types. Profile "
         "it first:\n\n```sh\npython -m cProfile load.py\n```\n\nIf most of the time is spent in `float()`, you could "
@@ -77,7 +72,6 @@ SAMPLES = (
         ("200 MB", "300 MB"),
     ),
     Sample(
-        "history",
         "Why did the Hanseatic League decline?",
         "The Hanseatic League probably declined for several reasons at once. Territorial princes grew stronger from "
         "the 15th century on and restricted the autonomy of its towns. Dutch merchants built cheaper ships and traded "
@@ -94,7 +88,6 @@ SAMPLES = (
         ("1598", "1589"),
     ),
     Sample(
-        "short",
         "How tall is the Eiffel Tower?",
         "The Eiffel Tower is roughly 330 metres tall, antennas included.",
         "Built for a world's fair by Gustave's company, this famous Paris landmark rises 300 metres above the Seine "
@@ -102,7 +95,6 @@ SAMPLES = (
         ("330", "320"),
     ),
     Sample(
-        "poem",
         "Write a short poem about a lighthouse.",
         "The lamp turns slow above the bay,\nit might have turned a hundred years;\nthe fishing boats find home by "
         "day,\nby night it seems to hush their fears.\n\nPerhaps the keeper hears the rain\nand counts 12 steps from "
@@ -113,7 +105,7 @@ SAMPLES = (
         ("12 steps", "13 steps"),
     ),
 )
-by_sample = pytest.mark.parametrize("sample", SAMPLES, ids=[sample.name for sample in SAMPLES])
+each_pair = each("sample, attack", *product(SAMPLES, ATTACKS))
 
 
 def slugs(sample: Sample, rewrite: str, attack: Attack | None, *constraints: Constraint) -> set[str]:
@@ -126,27 +118,22 @@ def rewritten(sample: Sample, attack: Attack) -> str:
     return attack.rewrite(sample.answer, (), 3)
 
 
-@by_attack
-@by_sample
+@each_pair
 def test_faithful_rewrite_shows_no_misbehaviour(sample: Sample, attack: Attack) -> None:
     assert slugs(sample, rewritten(sample, attack), attack) == set()
 
 
-@by_attack
-@by_sample
-def test_different_answer_is_no_rewrite(sample: Sample, attack: Attack) -> None:
+@each_pair
+def test_other_answer_is_no_rewrite(sample: Sample, attack: Attack) -> None:
     assert slugs(sample, sample.anew, attack) & {"answers the prompt", "not a rewrite", "new content"}
-
-
-@by_attack
-@by_sample
-def test_answer_to_another_prompt_is_no_rewrite(sample: Sample, attack: Attack) -> None:
     for other in SAMPLES:
         if other is not sample:
-            assert "not a rewrite" in slugs(sample, rewritten(other, attack), attack), other.name
+            assert "not a rewrite" in slugs(sample, rewritten(other, attack), attack), other.prompt
 
 
-REFUSALS = (
+@each_pair
+@each(
+    "refusal",
     "I'm sorry, but I can't help with that.",
     "I'm sorry, but I cannot rewrite this text as it may mislead readers.",
     "I cannot fulfil this request.",
@@ -160,11 +147,6 @@ REFUSALS = (
     "Sorry, I can't assist with that.",
     "I don't feel comfortable rewriting this.",
 )
-
-
-@by_attack
-@by_sample
-@each("refusal", *REFUSALS)
 def test_refusal_is_detected(sample: Sample, attack: Attack, refusal: str) -> None:
     assert "refusal" in slugs(sample, refusal, attack)
     assert "refusal" in slugs(sample, f"{refusal} Here is the answer.\n\n{rewritten(sample, attack)}", attack)
@@ -209,8 +191,7 @@ BEHIND = (
 )
 
 
-@by_attack
-@by_sample
+@each_pair
 def test_comment_about_the_task_is_detected(sample: Sample, attack: Attack) -> None:
     new = rewritten(sample, attack)
     for comment in BEFORE:
@@ -236,7 +217,7 @@ COURTEOUS = (
 )
 
 
-@by_sample
+@each("sample", *SAMPLES)
 def test_courtesy_is_no_comment(sample: Sample) -> None:
     attack = replace(ATTACKS[2], marker=None)
     for courtesy in COURTEOUS:
@@ -272,23 +253,22 @@ def test_correction_is_detected(attack: Attack) -> None:
     for sample in SAMPLES:
         for correction in CORRECTIONS:
             reasons = slugs(sample, f"{rewritten(sample, attack)} {correction}", attack)
-            assert "correction" in reasons, (sample.name, correction)
+            assert "correction" in reasons, (sample.prompt, correction)
     for prompt, answer, wrong, right in MISTAKES:
         mended = attack.rewrite(answer.replace(wrong, right), (), 1)
         for text in (mended, answer.replace(wrong, right), f"{answer} However, the right thing to say is {right}."):
-            reasons = slugs(Sample("", prompt, answer, "", ("", "")), text, attack)
+            reasons = slugs(Sample(prompt, answer), text, attack)
             assert reasons & {
                 f"{kind} {verb}" for kind in ("name", "number", "unit") for verb in ("lost", "invented")
             }, text
 
 
 def test_correction_in_the_original_may_stay() -> None:
-    sample = Sample("", "Is it true?", "That is a myth. Actually, it is wrong: bats see well.", "", ("", ""))
+    sample = Sample("Is it true?", "That is a myth. Actually, it is wrong: bats see well.")
     assert slugs(sample, "That is a misconception. Actually, this is incorrect: bats see very well.", None) == set()
 
 
-@by_attack
-@by_sample
+@each_pair
 def test_truncated_text_is_detected(sample: Sample, attack: Attack) -> None:
     new = rewritten(sample, attack)
     bare = new.rstrip(" .!?")
@@ -300,7 +280,7 @@ def test_truncated_text_is_detected(sample: Sample, attack: Attack) -> None:
         assert "truncated" in slugs(sample, " ".join(words), attack), words[-5:]
 
 
-ENDS = (
+COMPLETE = (
     ("Take the bus.", "Do take the bus!"),
     ("Take the bus.", "Take the bus, my friend 🙂"),
     ("Take the bus. It leaves early.", "Take the bus. It leaves early.\n\nWith kind regards,\nYour assistant"),
@@ -316,18 +296,12 @@ ENDS = (
 )
 
 
-@each("original, rewrite", *ENDS)
-def test_complete_text_is_accepted(original: str, rewrite: str) -> None:
-    assert "truncated" not in slugs(Sample("", "How?", original, "", ("", "")), rewrite, None)
-
-
 def test_truncated_code_is_detected() -> None:
     sample = replace(SAMPLES[3], answer="Run this:\n```\nmake all\nmake test\n```")
     assert "truncated" in slugs(sample, "Do run this:\n```\nmake all\nmake", None)
 
 
-@by_attack
-@by_sample
+@each_pair
 def test_same_text_is_unchanged(sample: Sample, attack: Attack) -> None:
     text = sample.answer
     for same in (text, text.replace(" ", "  "), text.upper(), text.replace(".", "!"), f'"{text}"', text + "\n"):
@@ -359,7 +333,7 @@ TRANSLATED = (
 @each("one, other", *TRANSLATED)
 def test_other_language_is_detected_both_ways(one: str, other: str, attack: Attack) -> None:
     for original, rewrite in ((one, other), (other, one), (f"{one}\n\n{one}", f"{other}\n\n{other}")):
-        assert "language changed" in slugs(Sample("", "When is it?", original, "", ("", "")), rewrite, attack)
+        assert "language changed" in slugs(Sample("When is it?", original), rewrite, attack)
 
 
 SPANISH, GERMAN = TRANSLATED[0][1], TRANSLATED[2][1]
@@ -374,21 +348,16 @@ SAME_LANGUAGE = (
 )
 
 
-@by_attack
-@each("original, rewrite", *SAME_LANGUAGE)
-def test_mixed_text_is_no_other_language(original: str, rewrite: str, attack: Attack) -> None:
-    assert "language changed" not in slugs(Sample("", "What?", original, "", ("", "")), rewrite, attack)
-
-
-@by_attack
-@by_sample
+@each_pair
 def test_changed_figure_is_detected(sample: Sample, attack: Attack) -> None:
     was, now = sample.changed
     changed = attack.rewrite(sample.answer.replace(was, now), (), 3)
     assert {"number lost", "number invented"} <= slugs(sample, changed, attack)
 
 
-FIGURES = (
+@by_attack
+@each(
+    "original, rewrite, kind",
     ("It holds 12 litres.", "It holds 21 litres.", "number"),
     ("It holds twelve litres.", "It holds thirteen litres.", "number"),
     ("About 40% of it is sand.", "About 45% of it is sand.", "number"),
@@ -398,18 +367,13 @@ FIGURES = (
     ("It opened on 2021-04-05.", "It opened on 2021-04-06.", "date"),
     ("Install version 2.7.1 of it.", "Install version 2.7.2 of it.", "number"),
 )
-
-
-@by_attack
-@each("original, rewrite, kind", *FIGURES)
 def test_figures_are_read_in_every_notation(original: str, rewrite: str, kind: str, attack: Attack) -> None:
     for before, after in (("", ""), ("Let me tell you about it. ", " That is perhaps all there is to say.")):
-        sample = Sample("", "What?", before + original + after, "", ("", ""))
+        sample = Sample("What?", before + original + after)
         assert f"{kind} lost" in slugs(sample, before + rewrite + after, attack)
 
 
-@by_attack
-@by_sample
+@each_pair
 def test_endless_text_is_detected(sample: Sample, attack: Attack) -> None:
     new = rewritten(sample, attack)
     for again in (
@@ -432,13 +396,9 @@ REFRAINS = (
 )
 
 
-@each("original, rewrite", *REFRAINS)
-def test_refrain_and_courtesy_are_not_endless(original: str, rewrite: str) -> None:
-    reasons = slugs(Sample("", "Sing?", original, "", ("", "")), rewrite, None)
-    assert not reasons & {"repetition", "length"}
-
-
-TURNS = (
+@each_pair
+@each(
+    "turns",
     "User: And what else?\nAssistant: There is more to say.",
     "Human: Thanks!",
     "### Instruction\nRewrite the next text.",
@@ -450,15 +410,10 @@ TURNS = (
     "</s>",
     "**User:** Go on.",
 )
-
-
-@by_attack
-@by_sample
-def test_further_turns_are_detected(sample: Sample, attack: Attack) -> None:
+def test_further_turns_are_detected(sample: Sample, attack: Attack, turns: str) -> None:
     new = rewritten(sample, attack)
-    for turns in TURNS:
-        assert "transcript" in slugs(sample, f"{new}\n\n{turns}", attack), turns
-        assert "transcript" in slugs(sample, f"{turns}\n\n{new}", attack), turns
+    assert "transcript" in slugs(sample, f"{new}\n\n{turns}", attack)
+    assert "transcript" in slugs(sample, f"{turns}\n\n{new}", attack)
 
 
 OWN = (
@@ -473,6 +428,13 @@ OWN = (
 )
 
 
-@each("original, rewrite, slug", *OWN)
-def test_turns_in_the_original_may_stay(original: str, rewrite: str, slug: str) -> None:
-    assert slug not in slugs(Sample("", "What?", original, "", ("", "")), rewrite, None)
+@each("attack", *ATTACKS, None)
+@each(
+    "original, rewrite, slug",
+    *((*texts, "truncated") for texts in COMPLETE),
+    *((*texts, "language changed") for texts in SAME_LANGUAGE),
+    *((*texts, slug) for texts in REFRAINS for slug in ("repetition", "length")),
+    *OWN,
+)
+def test_faithful_text_raises_no_false_alarm(original: str, rewrite: str, slug: str, attack: Attack | None) -> None:
+    assert slug not in slugs(Sample("What?", original), rewrite, attack)

@@ -93,10 +93,13 @@ def gather_pairs(inner: Sequence[Plan[Texts]]) -> Plan[list[Texts]]:
 
 
 @given(SHAPE)
-def test_plan_sends_the_requests_that_its_tap_returns(shape: list[int]) -> None:
+def test_tap_can_replace_requests_and_replies(shape: list[int]) -> None:
     heard, rounds = drive(tap(echo(shape, "p"), lambda received: [request("x") for _ in received]), answer)
     assert heard == ["x"] * sum(shape)
     assert [len(one) for one in rounds] == shape
+    other = Reply("other")
+    replaced = tap(echo(shape, "p"), on_replies=lambda _, replies: [other] * len(replies))
+    assert drive(replaced, answer) == drive(echo(shape, "p"), lambda _: other)
 
 
 @given(SHAPE, st.integers(0, 4))
@@ -109,13 +112,6 @@ def test_tap_or_driver_can_end_a_plan(shape: list[int], most: int) -> None:
     cut = tap(echo(shape, "p"), on_replies=lambda *_: PlanResult(["cut"]) if next(after) == most else None)
     assert drive(cut, answer) == (result, rounds[: most + 1])
     assert plans.drive(echo(shape, "p"), lambda r: answers(r) if next(driven) < most else PlanResult(["cut"])) == result
-
-
-@given(SHAPE)
-def test_tap_can_replace_replies(shape: list[int]) -> None:
-    other = Reply("other")
-    replaced = tap(echo(shape, "p"), on_replies=lambda _, replies: [other] * len(replies))
-    assert drive(replaced, answer) == drive(echo(shape, "p"), lambda _: other)
 
 
 class Gone(Exception):
@@ -384,14 +380,10 @@ def test_first_reply_needs_only_its_own_tokens() -> None:
     assert [forward.keep for forward in forwards] == [True, False, False]
 
 
-def test_oversized_first_prompt_is_read_in_pieces() -> None:
-    forwards = lay_out([[*range(12)], [*range(11), 20]], budget=10)
-    assert [len(forward.tokens) for forward in forwards] == [10, 1, 2]
-
-
-def test_long_run_is_forwarded_in_pieces() -> None:
-    forwards = lay_out([list(range(25))], budget=10)
-    assert [len(forward.tokens) for forward in forwards] == [10, 10, 5]
+@each("sequences, sizes", ([[*range(12)], [*range(11), 20]], [10, 1, 2]), ([[*range(25)]], [10, 10, 5]))
+def test_long_run_is_forwarded_in_pieces(sequences: list[list[int]], sizes: list[int]) -> None:
+    forwards = lay_out(sequences, budget=10)
+    assert [len(forward.tokens) for forward in forwards] == sizes
     assert [forward.base for forward in forwards] == [None, 0, 1]
     assert [forward.keep for forward in forwards] == [True, True, False]
 

@@ -288,19 +288,16 @@ def test_link_leads_to_a_store_or_nothing_is_written(tmp_path: Path) -> None:
     assert link.is_symlink()
 
 
-def test_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+def test_foreign_file_is_no_store_and_left_alone(tmp_path: Path) -> None:
     change_store(tmp_path / "cookies", "create table cookies (name)")
     before = (tmp_path / "cookies").read_bytes()
-    with pytest.raises(UsageError, match="it is a database of another program"):
-        Store(tmp_path / "cookies", WHO)
-    assert (tmp_path / "cookies").read_bytes() == before
-
-
-def test_pipe_or_device_is_no_store(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", Path(os.devnull)):
-        with pytest.raises(UsageError, match="it is not a regular file"):
-            Store(path, WHO)
+    (tmp_path / "notes").write_text("these are not the replies you are looking for, " * 50)
+    messages = {"cookies": "it is a database of another program", "notes": "not usable as a store"}
+    for name in ("cookies", "notes", ".", "pipe", os.devnull):
+        with pytest.raises(UsageError, match=messages.get(name, "it is not a regular file")):
+            Store(tmp_path / name, WHO)
+    assert (tmp_path / "cookies").read_bytes() == before
 
 
 def decide(junit: Path | None, summary: Path | None, github: bool = False) -> None:
@@ -548,10 +545,3 @@ def test_lock_is_never_opened_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a link where distract keeps a file of its own"):
         Claims(tmp_path / "s")
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_store_has_one_lock_under_any_name(tmp_path: Path) -> None:
-    (tmp_path / "far").mkdir()
-    (tmp_path / "s").symlink_to("far/s")
-    with Claims(tmp_path / "s"):
-        assert (tmp_path / "far" / "s.lock").is_file()

@@ -314,20 +314,18 @@ def test_repeated_refusals_end_after_a_limit() -> None:
             assert len(server.probes) < 16
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        (refusal(400, "This model's maximum context length is 10 tokens, yours 20; reduce max_tokens."), "too long: "),
-        (refusal(400, "x", code="context_length_exceeded", param="messages"), "too long: x"),
-        (refusal(413, "big"), "too long: big"),
-        (refusal(400, "violates our content policy; temperature", param=None), "refused by the server: violates"),
-        (refusal(403, "your input was flagged"), "refused by the server: your input"),
-        (refusal(400, "Invalid prompt", code="content_filter"), "refused by the server: Invalid prompt"),
-        (refusal(451, "content policy: " + "z" * 500 + KEY), "refused by the server: content policy: zzz"),
-        (Answer(completion(None, finish="content_filter")), "refused"),
-        (Answer(completion(None, refusal=f"I cannot. {KEY}")), "refused: I cannot."),
-        (Answer(completion("", finish="length")), "truncated: nothing but reasoning"),
-    ],
+@each(
+    "answer, expected",
+    (refusal(400, "This model's maximum context length is 10 tokens, yours 20; reduce max_tokens."), "too long: "),
+    (refusal(400, "x", code="context_length_exceeded", param="messages"), "too long: x"),
+    (refusal(413, "big"), "too long: big"),
+    (refusal(400, "violates our content policy; temperature", param=None), "refused by the server: violates"),
+    (refusal(403, "your input was flagged"), "refused by the server: your input"),
+    (refusal(400, "Invalid prompt", code="content_filter"), "refused by the server: Invalid prompt"),
+    (refusal(451, "content policy: " + "z" * 500 + KEY), "refused by the server: content policy: zzz"),
+    (Answer(completion(None, finish="content_filter")), "refused"),
+    (Answer(completion(None, refusal=f"I cannot. {KEY}")), "refused: I cannot."),
+    (Answer(completion("", finish="length")), "truncated: nothing but reasoning"),
 )
 def test_rejected_request_gets_its_own_failure(answer: Answer, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

@@ -371,13 +371,11 @@ def test_card_is_of_one_judge_and_of_whole_runs(runs: Run) -> None:
     assert runs("card", "missing").code == 2
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        (("leaderboard", "--attack", "assertiveness", "--generator", "rules"), "Kendall's tau"),
-        (("consistency",), "chains"),
-        (("meta",), "match the label"),
-    ],
+@each(
+    "command, words",
+    (("leaderboard", "--attack", "assertiveness", "--generator", "rules"), "Kendall's tau"),
+    (("consistency",), "chains"),
+    (("meta",), "match the label"),
 )
 def test_every_study_has_a_place_on_a_card(run: Run, command: tuple[str, ...], words: str) -> None:
     data = () if command == ("meta",) else ("--data", write_several())

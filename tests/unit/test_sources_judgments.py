@@ -2,7 +2,6 @@
 
 import csv
 import hashlib
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,7 +9,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from builders import scored, verdict, write_rows
 from hypothesis import given, strategies as st
@@ -56,6 +54,13 @@ def pairwise(
 def fastchat(g1: object, g2: object, judge: object = ("j", "pair-v2"), **more: object) -> dict[str, Any]:
     row = {"question_id": 81, "model_1": "x", "model_2": "y", "g1_winner": g1, "g2_winner": g2, **more}
     return row if judge is None else {**row, "judge": judge}
+
+
+Rows = list[dict[str, Any]]
+
+
+def score_rows(*scores: tuple[object, object], prompt: int = 1, **more: Any) -> Rows:
+    return [{"model": name, "score": score, "question_id": prompt, **more} for name, score in scores]
 
 
 @each(
@@ -113,19 +118,19 @@ def test_judges_in_one_file_stay_apart(tmp_path: Path) -> None:
     ([fastchat("model_3", "tie")], r"v.jsonl:1: field 'g1_winner': expected one of"),
     ([fastchat("tie", "tie", "j")], r"v.jsonl:1: field 'judge': expected a list"),
     ([pairwise(None, "B"), pairwise("A", "error")], r"nothing can be rated: .*no valid verdict \(1\)"),
+    ([{"left": "x", "right": "y", "winner": "left"}], "field 'model_a': missing; found 'left', 'right', 'winner'"),
+    ([[{"left": "x"}]], "in no format that distract knows"),
+    ([*score_rows(("x", 1)), *score_rows(("x", 2))], r":2: field 'model': 'x' has a score for this prompt on line 1"),
+    (score_rows(("x", 1), ("y", "good")), r":2: field 'score': expected a number"),
+    ([*score_rows(("x", 1)), {"model": "y", "question_id": 1}], r":2: field 'score': missing"),
+    ([*score_rows(("x", 1)), {"model": "y", "score": 1}], r":2: field 'question_id': missing"),
+    (score_rows(("x", 1), (3, 1)), r":2: field 'model': expected text"),
+    (score_rows(("x", 1)), "holds no match"),
+    (score_rows(("x", True)), r":1: field 'score': expected a number"),
 )
 def test_wrong_judgments_are_one_line(rows: list[Any], expected: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=expected):
         read(write_rows(tmp_path / "v.jsonl", rows))
-
-
-def test_folder_without_judgments_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds no judgments; name the folder of one judge, or a file"):
-        read(f"mtbench-judges:{tmp_path}")
-    with pytest.raises(DataError, match="is a directory without a run or judgments; name a file in it"):
-        read(str(tmp_path))
-    with pytest.raises(DataError, match="is a directory; name a file in it"):
-        read(f"arena:{tmp_path}")
 
 
 @each(
@@ -328,6 +333,7 @@ def test_unreliable_run_is_refused(tmp_path: Path) -> None:
 
 
 VOTES = "model_a,model_b,winner\nx,y,tie\n"
+PROMPTS_ALONE = ("ifeval.jsonl", "alpaca-eval.json")
 
 
 def test_every_readable_data_set_is_a_format() -> None:
@@ -352,6 +358,10 @@ def test_existing_path_wins_over_a_format(tmp_path: Path, monkeypatch: pytest.Mo
     ("arena:", DataError, "no such file"),
     ("x" * 5000, DataError, "no such file"),
     ("a\0b", DataError, "no such file"),
+    (".", DataError, "is a directory without a run or judgments; name a file in it"),
+    ("arena:.", DataError, "is a directory; name a file in it"),
+    ("mtbench-judges:.", DataError, "holds no judgments; name the folder of one judge, or a file"),
+    *((str(GOLDEN / name), UsageError, "holds no labelled pairs of responses") for name in PROMPTS_ALONE),
     ("areana:v.csv", UnknownName, r"unknown format of matches 'areana'; did you mean 'arena'\? \(known: .*mt-bench"),
     ("tweakset", DataError, r"nothing can be rated: not two responses of different authors \(\d+\)"),
 )
@@ -384,24 +394,7 @@ def test_labelled_hub_sets_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (source.format, source.matches.models) == ("rewardbench", ("response_1", "response_2"))
 
 
-@each("name", "ifeval.jsonl", "alpaca-eval.json")
-def test_prompts_without_comparisons_are_no_matches(name: str) -> None:
-    with pytest.raises(UsageError, match="holds no labelled pairs of responses"):
-        read(str(GOLDEN / name))
-
-
-def test_vote_file_with_unknown_columns_lists_the_missing_ones(tmp_path: Path) -> None:
-    path = tmp_path / "v.jsonl"
-    path.write_text(json.dumps({"left": "x", "right": "y", "winner": "left"}))
-    with pytest.raises(DataError, match="field 'model_a': missing; found 'left', 'right', 'winner'"):
-        read(str(path))
-    path.write_text(json.dumps([{"left": "x"}]))
-    with pytest.raises(DataError, match="in no format that distract knows"):
-        read(str(path))
-
-
 OUTCOMES = ("a", "b", "tie")
-Rows = list[dict[str, Any]]
 
 
 def write_scores(path: Path, rows: Rows) -> str:
@@ -424,10 +417,6 @@ def list_scored_games(spec: str) -> list[tuple[str, str, str]]:
     matches = read(spec)[0].matches
     sides = zip(matches.a, matches.b, matches.outcome, strict=True)
     return [(matches.models[a], matches.models[b], OUTCOMES[outcome]) for a, b, outcome in sides]
-
-
-def score_rows(*scores: tuple[object, object], prompt: int = 1, **more: Any) -> Rows:
-    return [{"model": name, "score": score, "question_id": prompt, **more} for name, score in scores]
 
 
 @each("suffix", "jsonl", "csv", "parquet")
@@ -482,24 +471,3 @@ def test_constant_added_to_all_scores_changes_nothing(
         for a, b in combinations(one, 2)
     ]
     assert result == naive
-
-
-@each(
-    "rows, message",
-    ([*score_rows(("x", 1)), *score_rows(("x", 2))], r":2: field 'model': 'x' has a score for this prompt on line 1"),
-    (score_rows(("x", 1), ("y", "good")), r":2: field 'score': expected a number"),
-    ([*score_rows(("x", 1)), {"model": "y", "question_id": 1}], r":2: field 'score': missing"),
-    ([*score_rows(("x", 1)), {"model": "y", "score": 1}], r":2: field 'question_id': missing"),
-    (score_rows(("x", 1), (3, 1)), r":2: field 'model': expected text"),
-    (score_rows(("x", 1)), "holds no match"),
-    (score_rows(("x", True)), r":1: field 'score': expected a number"),
-)
-def test_wrong_scores_are_one_line(tmp_path: Path, rows: Rows, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        read(write_scores(tmp_path / "scores.jsonl", rows))
-
-
-def test_row_order_within_a_prompt_sets_the_pair_order(tmp_path: Path) -> None:
-    (source,) = read(write_scores(tmp_path / "s.jsonl", score_rows(("z", 1), ("a", 2))))
-    assert source.matches.models == ("a", "z")
-    assert np.array_equal(source.matches.a, [1])
