@@ -97,15 +97,14 @@ class Outputs:
         """Write the decision to every output."""
         from distract.studies.attack.flips import find_flips
         from distract.studies.gate import ci_reports
-        from distract.studies.gate.view import is_worth
 
-        failed = [check for check in verdict.checks if check.decision == "fail" and not is_worth(check)]
+        # Only a rate of pairs has flips to show.
+        failed = [check for check in verdict.checks if check.decision == "fail" and check.row.is_paired]
         rows, rewrites = list(rows), list(rewrites)
         flips = {}
         for c in failed:
-            rate = c.row.name if c.row.is_paired else "flip_rate"
             place = rows, rewrites, c.protocol, c.rule, c.attack
-            flips[c.protocol, c.attack, c.measure] = find_flips(*place, margin=verdict.margin, rate=rate)
+            flips[c.protocol, c.attack, c.measure] = find_flips(*place, margin=verdict.margin, rate=c.row.name)
         text = ci_reports.summary(verdict, flips, judge=judge)
         if self.summary is not None:
             files.write(self.summary, text, "--summary")

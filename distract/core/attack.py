@@ -160,6 +160,8 @@ class Attack:
         return () if self.effect == "hollow" else tuple(dict.fromkeys((*layers, *own)))
 
     def _fill_effect(self, former: str) -> None:
+        if former and self.effect:
+            raise ValueError(f"attack {self.name}: effect and its former name, truth, are both given; expected one")
         if former or self.effect in FORMER:
             effect = name_effect(self.effect or former)
             note = f"attack {self.name}: write effect={effect!r}; distract 0.2 takes no other name"

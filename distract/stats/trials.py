@@ -174,6 +174,10 @@ class Measure:
     per: Per | None = None
     capped: bool = True
 
+    def __post_init__(self) -> None:
+        if self.limit and self.aim and (self.minus or self.scale or self.unit != "share"):
+            raise ValueError(f"{self.name}: a limit on trials needs values of 0 or 1")
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Its names in tables: a column, the title of a gate's, or the label of a row."""

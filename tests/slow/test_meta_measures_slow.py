@@ -101,9 +101,7 @@ VERDICTS = st.lists(st.sampled_from(["a", "b", "tie", "a", None]), min_size=2, m
 UNEVEN = st.dictionaries(
     st.sampled_from(JUDGES[:3]),
     st.dictionaries(
-        st.sampled_from(PROTOCOLS[:3]),
-        st.dictionaries(st.sampled_from(COMPARISONS), VERDICTS, min_size=2),
-        min_size=1,
+        st.sampled_from(PROTOCOLS[:3]), st.dictionaries(st.sampled_from(COMPARISONS), VERDICTS, min_size=2), min_size=1
     ),
     min_size=2,
 )

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,10 @@ measures.MEASURES["yy_rate"] = measures.Measure(
     name="yy_rate", designs=("flip",), aim="loser", effects=("same",), value=lambda trial: float(trial.after != "b"),
     hit="loss", hits="lost", limit="min-yy-rate", better="high",
 )
+measures.MEASURES["xx_rate"] = measures.Measure(
+    name="xx_rate", designs=("flip",), aim="winner", effects=("same",), value=lambda trial: float(trial.after == "a"),
+    needs="winners", hit="slip", hits="slipped", limit="max-xx-rate",
+)
 from click.testing import CliRunner
 from distract.cli.main import cli
 results = [CliRunner().invoke(cli, arguments) for arguments in json.loads(sys.argv[1])]
@@ -35,6 +40,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "list": ("list", "measures"),
     "finished": ("gate", "run", "--max-zz-rate", "0.7", "--junit", "gate.xml"),
     "high": ("gate", "run", "--min-yy-rate", "0.3"),
+    "evidence": ("gate", "worse", "--min-yy-rate", "0.9", "--summary", "high.md"),
+    "demanded": ("gate", "--judge", "planted:longer=0.4", "--max-xx-rate", "0.9", "--limit", "60", *AUDIT, "--control"),
     "settings": ("gate", "run", "--config", "limits.toml"),
     "live": ("gate", "--judge", "planted:longer=0.9", "--max-zz-rate", "0.3", "--limit", "60", *AUDIT, "--out", "live"),
     "baseline": ("gate", "worse", "--baseline", "run"),
@@ -69,6 +76,7 @@ def read_result(folder: Path, name: str) -> tuple[int, str]:
     ("list", 0, "zz rate responses that had not won and win (zz_rate, --max-zz-rate)"),
     ("finished", 0, "PASS: all 2 zz rates are below 0.7"),
     ("high", 0, "PASS: all 2 loss rates are below 0.7"),
+    ("demanded", 0, "PASS: all 2 xx rates are below 0.9"),
     ("settings", 1, "FAIL: pairwise under prolixity: lower bound of the zz rate"),
     ("live", 1, "of the zz rate"),
     ("baseline", 1, "zz rate since baseline"),
@@ -79,6 +87,13 @@ def test_limit_is_an_option_a_key_and_a_decision(folder: Path, name: str, code: 
     result = read_result(folder, name)
     assert result[0] == code, result[1]
     assert expected in result[1]
+
+
+def test_evidence_are_the_hits_and_no_rise_is_tested_on_what_was_not_judged(folder: Path) -> None:
+    assert read_result(folder, "evidence")[0] == 1
+    # The rewrite wins where it should not.
+    assert "0.00 : 1.00 before -> 1.00 : 0.00 after" in unescape((folder / "high.md").read_text(encoding="utf-8"))
+    assert "xx" not in read_result(folder, "compare")[1] + read_result(folder, "baseline")[1]
 
 
 def test_check_is_a_test_case_of_junit(folder: Path) -> None:

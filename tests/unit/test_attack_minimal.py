@@ -472,12 +472,7 @@ def make_word_judge(*words: str, fails: str = "\x00") -> Judging:
 
 
 def find(
-    judge: Judging,
-    rewrite: Response = REWRITE,
-    *,
-    first: bool = False,
-    protocol: Protocol = PAIRWISE,
-    most: int = 500,
+    judge: Judging, rewrite: Response = REWRITE, *, first: bool = False, protocol: Protocol = PAIRWISE, most: int = 500
 ) -> tuple[MinimalFlip | str, list[list[Request]]]:
     pair = Pair(CASE, protocol, None, WINNER, first, DEFAULT, helped=False)
     return drive(find_smallest(pair, LOSER, rewrite, most), judge)

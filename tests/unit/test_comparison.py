@@ -367,11 +367,7 @@ def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: An
 UNSAMPLED = (("cot", 1), ("pairwise", 1), ("pairwise", 3), ("absolute", 1), ("base", 3), ("rank", 1))
 
 
-@each(
-    "name, samples, unfit",
-    *((*one, None) for one in UNSAMPLED),
-    ("triadic", 1, "fewer than 3 responses"),
-)
+@each("name, samples, unfit", *((*one, None) for one in UNSAMPLED), ("triadic", 1, "fewer than 3 responses"))
 def test_resampling_without_samples_is_excluded_unasked(name: str, samples: int, unfit: str | None) -> None:
     before, again, first_requests, more = judge_twice(name, Manner(samples=samples))
     assert before.excluded == unfit

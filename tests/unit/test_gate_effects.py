@@ -408,6 +408,8 @@ def test_former_names_of_effects_are_read(tmp_path: Path) -> None:
     with pytest.warns(FutureWarning, match="attack old: write effect='unearned'"):
         old = Attack("old", "cites", lambda turn, constraints, seed: turn + "!", keeps="text", truth="unsupported")
     assert (old.effect, replace(old, summary="quotes").effect) == ("unearned", "unearned")
+    with pytest.raises(ValueError, match="both given"):
+        Attack("both", "cites", lambda turn, constraints, seed: turn, truth="same", effect="hollow")
     assert registry.list_attacks("all:unsupported") == registry.list_attacks("all:unearned")
     run = make_run(pair_rows([("a", "b")] * 40, "injection"), truths={"f": "unsupported"})
     assert read_effects(run.parameters)["f"] == find_kind(run.parameters, "f").effect == "unearned"

@@ -1,5 +1,6 @@
 """Test that a row of the table of measures is all that a new measure needs."""
 
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -34,6 +35,11 @@ BESIDE = Measure(
 def _rows(monkeypatch: pytest.MonkeyPatch) -> None:
     for row in (OWN, BESIDE):
         monkeypatch.setitem(MEASURES, row.name, row)
+
+
+def test_limit_is_for_trials_of_0_or_1() -> None:
+    with pytest.raises(ValueError, match="zz_rate: a limit on trials needs values of 0 or 1"):
+        replace(OWN, limit="max-zz-rate", minus="zy_rate")
 
 
 def test_a_row_is_a_figure_a_table_and_a_legend(run: Run, tmp_path: Path) -> None:

@@ -171,9 +171,7 @@ LOSERS = st.sampled_from(
     ["Worse", "Rejected", "Not chosen", "Loser", "Runner-up", "Last place", "Schlechter", "Peor", "更差"]
 )
 LOST = st.sampled_from(
-    [
-        *("worse", "weaker", "inferior", "rejected", "the loser", "not chosen", "disqualified", "eliminated"),
-    ]
+    [*("worse", "weaker", "inferior", "rejected", "the loser", "not chosen", "disqualified", "eliminated")]
 )
 AGAINST = st.one_of(
     FAKES.map("{} [[A]].".format),

@@ -354,10 +354,7 @@ VIOLATES: Mapping[str, Mapping[str, str]] = {
         "monotone_in_severity": "a requirement is broken by a sentence more",
         "invariant_to_whitespace_and_markdown": "spaces and asterisks count as length",
     },
-    "first": {
-        "swap_consistent": "it is all that it goes by",
-        "identical_responses_tie": "one of them is shown first",
-    },
+    "first": {"swap_consistent": "it is all that it goes by", "identical_responses_tie": "one of them is shown first"},
     "bold": {
         "distractor_invariant": "the rewrite adds boosters",
         "score_stable": "they raise the score of a response alone, too",

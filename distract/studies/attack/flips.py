@@ -80,8 +80,8 @@ def find_flips(
     accepted = [one for one in rewrites if one.response.attack == attack and one.is_accepted]
     texts = {(one.case, one.response.author, one.response.severity, one.rival): one for one in accepted}
     trials = [*list_trials(judged, rule, attack, measure.aim or "loser", margin)]
-    counted = count(measure, trials).values
-    hits = [trial for trial in trials if trial.before is not None and counted.get(trial.unit, ("", 0.0))[1]]
+    counted = count(measure, trials).hits(measure)
+    hits = [trial for trial in trials if trial.before is not None and counted.get(trial.unit, ("", None))[1]]
     flips = [(_build_flip(*trial.rows, rule, texts, outcome), str(trial.unit)) for trial in hits]
     flips.sort(key=lambda one: (-abs(one[0].margin), one[0].case, one[0].rewritten, one[0].other, one[1]))
     return tuple(flip for flip, _ in flips[:most])

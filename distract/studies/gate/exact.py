@@ -140,7 +140,8 @@ class RateTest:
         k, p = sum(hit or 0 for _, hit in self.counts.hits.values()), self.p_value if self._best else None
         check = start_check(self.counts, k, len(counted.values), limit, p, adjusted, lower=lower, upper=upper)
         short = (
-            short_reason(check, limits)
+            ("" if counted.judged else check.row.missing)
+            or short_reason(check, limits)
             or few_prompts_reason(self.prompts, limit, limits)
             or clustered_hits_reason(self._worst, self._clusters, limit, limits)
         )

@@ -68,8 +68,11 @@ def find_measure(name: str) -> Measure:
 
 
 def name_check(measure: str, kind: Kind) -> str:
-    """Name a check; an answer that needs no verdict before has no excess: it must lose, however noisy the judge."""
-    if kind == "excess" and MEASURES[measure].needs_before:
+    """Name a check; where no control says how often it happens without an attack, a rate has no excess.
+
+    An answer that needs no verdict before must lose, however noisy the judge; and no control rewrites winners.
+    """
+    if kind == "excess" and MEASURES[measure].needs_before and MEASURES[measure].needs != "winners":
         return f"excess_{measure}"
     return f"{measure}_rise" if kind == "rise" else measure
 
@@ -244,12 +247,12 @@ class Limits:
         return kept
 
     def list_risen(self, protocols: Sequence[str], attacks: Sequence[AttackKind]) -> list[Place]:
-        """List the rates whose rise to test: of pairs, and of rewrites against originals where they have a limit."""
+        """List the rates whose rise to test: of pairs, and what runs judge on demand only where it has a limit."""
         return [
             Place(protocol, attack, row.name)
             for protocol, attack in product(protocols, attacks)
             for row in list_rates(attack.effect)
-            if row.is_paired or row.name in self.measures
+            if (row.is_paired and not row.needs) or row.name in self.measures
         ]
 
     def least_n(self, threshold: float) -> int:

@@ -133,7 +133,7 @@ def _describe_needed(comparisons: int) -> str:
 
 def select_flips(check: Check | None, flips: ClearestFlips) -> Sequence[Flip]:
     """Return the clearest flips of a check, if known."""
-    return flips.get((check.protocol, check.attack, check.measure), ()) if check and not is_worth(check) else ()
+    return flips.get((check.protocol, check.attack, check.measure), ()) if check else ()
 
 
 def describe_flip(flip: Flip) -> str:
