@@ -35,6 +35,10 @@ mine = replace(own, name="my-rate", rate=lambda matches: replace(own.rate(matche
 PLANTED = ("--judge", "planted:longer", "--limit", 3)
 
 
+def _with(arguments: str) -> str:
+    return ATTACK.replace("rewrite)", arguments)
+
+
 @pytest.fixture(autouse=True)
 def files(run: Run) -> None:
     for name, text in (("shout.py", ATTACK), ("way.py", PROTOCOL), ("my_prompt.txt", PROMPT)):
@@ -95,29 +99,14 @@ def test_python_takes_files_too() -> None:
         ("--attack", "x.py", "x = 1", "x.py: defines no Attack"),
         ("--attack", "my_prompt.txt", PROMPT, "expected a Python file that defines one Attack"),
         ("--attack", "x.py:two", ATTACK, "defines no Attack 'two'; name one of own-shouting after a colon"),
-        (
-            "--attack",
-            "x.py",
-            f"{ATTACK}b = distract.Attack('b', '', rewrite)",
-            "name one of own-shouting, b after a colon",
-        ),
+        ("--attack", "x.py", f"{ATTACK}b = distract.Attack('b', '', rewrite)", "one of own-shouting, b after a colon"),
         ("--attack", "x.py", ATTACK.replace("own-shouting", "prolixity"), "attack 'prolixity' exists already"),
         ("--attack", "x.py", ATTACK.replace("own-shouting", "Own"), "expected a name of at most 64"),
-        ("--attack", "x.py", ATTACK.replace("rewrite)", "7)"), "rewrite=7; expected Callable"),
-        (
-            "--attack",
-            "x.py",
-            ATTACK.replace("rewrite)", "rewrite, effect='nice')"),
-            "effect='nice'; expected one of same",
-        ),
-        ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, effect='worse')"), "expected both or neither"),
-        ("--attack", "x.py", ATTACK.replace("rewrite)", "rewrite, placebo=True)"), "expected effect='control'"),
-        (
-            "--attack",
-            "x.py",
-            ATTACK.replace("rewrite)", "rewrite, effect='hollow')"),
-            "expected both 'hollow' and 'nothing'",
-        ),
+        ("--attack", "x.py", _with("7)"), "rewrite=7; expected Callable"),
+        ("--attack", "x.py", _with("rewrite, effect='nice')"), "effect='nice'; expected one of same"),
+        ("--attack", "x.py", _with("rewrite, effect='worse')"), "expected both or neither"),
+        ("--attack", "x.py", _with("rewrite, placebo=True)"), "expected effect='control'"),
+        ("--attack", "x.py", _with("rewrite, effect='hollow')"), "expected both 'hollow' and 'nothing'"),
         ("--protocol", "x.py", "x = 1", "x.py: defines no Protocol"),
         ("--protocol", "x.py", PROTOCOL.replace("(P,))", "(P,), scale=(9, 1))"), "expected the lower number first"),
         ("--protocol", "x.py", PROTOCOL.replace("(P,))", "(P,), pass_mark='a')"), "expected a number on the scale"),

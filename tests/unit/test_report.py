@@ -275,27 +275,20 @@ def test_plain_text_moves_no_cursor_and_starts_no_escape(text: str) -> None:
 
 
 ROOT = Path(__file__).parents[2]
+ANTHROPIC = "write openai:claude-3-5-sonnet --base-url https://api.anthropic.com/v1"
 
 
 @pytest.mark.parametrize(
     ("judge", "message", "unsaid"),
     [
-        (
-            "ollama:llama3",
-            "write openai:llama3 --base-url http://127.0.0.1:11434/v1 for a model of that server",
-            "mean",
-        ),
+        ("ollama:llama3", "write openai:llama3 --base-url http://127.0.0.1:11434/v1 for a model", "mean"),
         ("ollama/llama3:8b", "write openai:llama3:8b --base-url http://127.0.0.1:11434/v1", "mean"),
         ("lm-studio:qwen", "write openai:qwen --base-url http://127.0.0.1:1234/v1", "mean"),
         ("hf:org/model", "write org/model, or transformers:org/model, for a model of the hub", "mean"),
         ("huggingface/org/model", "write org/model, or transformers:org/model", "mean"),
-        (
-            "anthropic/claude-3-5-sonnet",
-            "write openai:claude-3-5-sonnet --base-url https://api.anthropic.com/v1",
-            "huggi",
-        ),
+        ("anthropic/claude-3-5-sonnet", ANTHROPIC, "huggi"),
         ("anthropic:claude-x", "write openai:claude-x --base-url https://api.anthropic.com/v1", "mean"),
-        ("claude-3-5-sonnet", "write openai:claude-3-5-sonnet --base-url https://api.anthropic.com/v1", "gpt"),
+        ("claude-3-5-sonnet", ANTHROPIC, "gpt"),
         ("openai/gpt-4o-2030", "write openai:gpt-4o-2030 for a model of its maker's server", "huggingface"),
         ("gpt-4o-latest", "did you mean 'gpt-4o'?; write openai:gpt-4o-latest for a model of its", "base-url"),
         ("chatgpt-4o-latest", "write openai:chatgpt-4o-latest", "base-url"),
