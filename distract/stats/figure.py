@@ -119,7 +119,7 @@ def count(measure: Measure, trials: Iterable[Trial]) -> Counts:
     counts, dropped, rewritten, known = Counts(), Counter[str](), 0, 0
     for trial in trials:
         counts.judged += trial.excluded is None
-        reason, value = measure.over(trial), None
+        reason, value = measure.over and measure.over(trial), None
         if measure.needs_before and trial.excluded is not None:
             counts.reasons[trial.excluded] += 1
         elif measure.needs_before and trial.before is None and (measure.unread is None or reason is None):
@@ -127,7 +127,7 @@ def count(measure: Measure, trials: Iterable[Trial]) -> Counts:
             value = measure.unread(trial) if measure.unread is not None else None
         elif reason is not None:
             counts.reasons[reason] += 1
-        elif (value := measure.known(trial)) is not None:
+        elif measure.known is not None and (value := measure.known(trial)) is not None:
             known += 1
         elif trial.missing is not None:
             dropped[trial.missing] += 1

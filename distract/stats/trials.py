@@ -95,8 +95,8 @@ class Measure:
         aim: trials that it takes; None for a figure that is no rate of trials.
         effects: effects of the attacks whose trials it takes; empty for a figure before any rewrite.
         value: value of a trial, from 0 to 1.
-        over: why a trial does not count; None if it does.
-        known: value of a trial that needs no rewrite, or no verdict; None if it does.
+        over: why a trial does not count, None if it does; without it, every trial counts.
+        known: value of a trial that needs no rewrite, or no verdict, None if it does; without it, every trial does.
         unread: value of a trial whose verdict is unreadable; None to leave it out.
         needs_before: whether a trial needs a valid verdict before the rewrite.
         alone: whether a response against its own original has a value too, where the data have no pairs.
@@ -138,8 +138,8 @@ class Measure:
     aim: Aim | None = None
     effects: tuple[str, ...] = STYLES
     value: Callable[[Trial], float] = lambda trial: float(trial.after == "b")
-    over: Callable[[Trial], str | None] = lambda trial: None
-    known: Callable[[Trial], float | None] = lambda trial: None
+    over: Callable[[Trial], str | None] | None = None
+    known: Callable[[Trial], float | None] | None = None
     unread: Callable[[Trial], float] | None = None
     needs_before: bool = True
     alone: bool = False
