@@ -316,7 +316,8 @@ def test_directions_mirror_each_other(run: Run) -> None:
 def test_gate_on_crossings(limit: float, code: int, run: Run) -> None:
     write_judge("percent")
     assert run("attack", "--judge", "python:j.py:judge", "--limit", 60, "--out", "r").code == 0
-    result = run("gate", "r", "--max-crossing", limit, "--json")
+    result = run("gate", "r", "--max-crossing", limit, "--json", "--summary", "s.md")
+    assert "rewritten, against" not in Path("s.md").read_text(encoding="utf-8"), "flips are no evidence of crossings"
     # Below the limit nothing passes either, since this judge is not shown to tell good from bad.
     assert result.code == code
     assert {check["measure"] for check in result.document["checks"]} == {"crossing_rate"}

@@ -20,7 +20,7 @@ class Sample:
 
     prompt: str
     answer: str
-    anew: str = ""
+    another: str = ""
     changed: tuple[str, str] = ("", "")
     """A figure of the answer and a changed one."""
 
@@ -125,7 +125,7 @@ def test_faithful_rewrite_shows_no_misbehaviour(sample: Sample, attack: Attack) 
 
 @each_pair
 def test_other_answer_is_no_rewrite(sample: Sample, attack: Attack) -> None:
-    assert slugs(sample, sample.anew, attack) & {"answers the prompt", "not a rewrite", "new content"}
+    assert slugs(sample, sample.another, attack) & {"answers the prompt", "not a rewrite", "new content"}
     for other in SAMPLES:
         if other is not sample:
             assert "not a rewrite" in slugs(sample, rewritten(other, attack), attack), other.prompt
