@@ -11,6 +11,7 @@ correctness  packed reading and batches of answers against one prompt at a time,
 speed-8b     packed reading against one forward pass per prompt, padded batches and ``generate``; matrix rate; memory
 speed-1b     the same with a smaller model
 loop         ``distract attack``: stopped and resumed, exit codes, profile; out of memory
+answers-1b   answers in words against continuous batching in transformers, on the same tokens
 embedded     verdicts of the embedded judge against those of the CPU, if its weights are there
 
 A part that takes longer than the time that is left is left out, or cut off, and named; the command ends in time. It
@@ -40,7 +41,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 TREE = {"distract/attacks": "attacks", "distract/judges": "judges", "distract/leaderboards": "leaderboards"}
 """Packages whose folders in the repository have another place than when installed."""
 
-SECONDS = {"correctness": (100, 6), "speed-8b": (110, 4), "speed-1b": (50, 3), "loop": (90, 20), "embedded": (30, 5)}
+SECONDS = {"correctness": (100, 6), "speed-8b": (110, 4), "speed-1b": (50, 3), "loop": (90, 20)}
+SECONDS |= {"answers-1b": (50, 5), "embedded": (30, 5)}
 """Seconds that each part needs, on a GPU and with tiny models: one with less left does not begin."""
 
 START = (25, 5)
@@ -290,7 +292,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--parts", default="", help=f"names or beginnings with commas; all: {','.join(SECONDS)}")
     given = parser.parse_args()
     beginnings = tuple(filter(None, given.parts.split(",")))
-    given.chosen = [part for part in SECONDS if not beginnings or part.startswith(beginnings)]
+    given.chosen = list(dict.fromkeys(part for one in beginnings or ("",) for part in SECONDS if part.startswith(one)))
     if unknown := [one for one in beginnings if not any(part.startswith(one) for part in SECONDS)]:
         parser.error(f"unknown part {unknown[0]!r}; choose from {', '.join(SECONDS)}")
     if not 0 < given.minutes < 24 * 60:

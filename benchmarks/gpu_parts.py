@@ -14,8 +14,9 @@ from typing import Any, TextIO
 from unittest import mock
 
 import torch
-from generation import analyses, continue_alone
+from generation import analyses, batched, continue_alone
 from reading import SHAPES, OneByOne, generated, padded, plans, random_judge, verdicts
+from transformers import GenerationConfig
 
 import distract
 from distract.core import registry, timer
@@ -24,6 +25,7 @@ from distract.core.plugin import Comparison
 from distract.core.records import Judgment, Reply, Response
 from distract.judging.orders import ask_in_orders
 from distract.models.transformers import backend, embedded
+from distract.models.transformers.attention import Attention
 from distract.models.transformers.backend import Transformers
 from distract.models.transformers.replies import Answer
 
@@ -119,16 +121,19 @@ def measure_rounding(
 def correctness(bench: Bench) -> None:
     """Compare packed reading, and answers in batches, with one prompt at a time."""
     compared = compare_tweaks(2 if bench.is_tiny else 24)
-    for dtype, wider in (("float32", "float64"), ("bfloat16", "float32")):
+    for dtype, wider in (("bfloat16", "float32"), ("float32", "float64")):
         bench.step(dtype, 25)
         judge = bench.judge("1b", dtype, batch_tokens=512 if bench.is_tiny else 4096)
         bench.figure(f"{dtype}: prompts are read", judge.prompt_mode, "packed", "equal to")
-        judge._attend_by_runs(False)
+        judge._attend_by("dense")
         rounding, alone, alone_shares, wide = measure_rounding(judge, compared)
         bench.figure(f"{dtype}: rounding of one by one, against {wider}", rounding["replies"])
         bench.figure(f"{dtype}: distinct outcomes", len({one.preferred for one in alone}), 2, "at least")
-        for way, by_runs in (("dense masks", False), ("a run of queries at a time", True)):
-            judge._attend_by_runs(by_runs)
+        ways: dict[str, Attention] = {"dense masks": "dense", "a run of queries at a time": "runs"}
+        if bench.device == "cuda" and dtype == "bfloat16":
+            ways["all runs in one kernel"] = "kernel"
+        for way, attention in ways.items():
+            judge._attend_by(attention)
             vars(judge)["_sharing"] = "packed"
             _, packed, shares = verdicts(judge, compared)
             bench.figure(
@@ -140,7 +145,7 @@ def correctness(bench: Bench) -> None:
             beyond = [x for x, _ in changed if margin(x) > FACTOR * rounding[kind_of(x)] + 1e-4]
             bench.figure(f"{dtype}, {way}: changed outcomes of {len(alone)}", len(changed))
             bench.figure(f"{dtype}, {way}: changed outcomes beyond the rounding", len(beyond), 0)
-        judge._attend_by_runs(False)
+        judge._attend_by("dense")
         check_hostile_texts(bench, judge, dtype, compared)
         bench.step(f"answers in {dtype}", 15)
         check_answers(bench, judge, wide, dtype, compared)
@@ -311,6 +316,7 @@ def measure_speed(bench: Bench, size: str) -> None:
     one_by_one, rates, seconds, where = OneByOne(judge), list[float](), dict[str, list[float]](), dict[str, float]()
     verdicts(judge, compare_tweaks(1))
     bench.figure("prompts are read", judge.prompt_mode, "packed", "equal to")
+    bench.figure("attention", judge._attention)
     bench.figure("tokens in a forward pass, at most", judge.batch_tokens)
     matrix = [product_rate(judge, bench.device)]
     asked = computed = judgments = 0.0
@@ -366,6 +372,39 @@ def measure_speed(bench: Bench, size: str) -> None:
         bench.figure(f"share of the time: {name}", where[name] / where["all"], 1.0)
     if bench.device == "cuda":
         bench.figure("peak memory, GB", torch.cuda.max_memory_allocated() / 1e9)
+
+
+def measure_answers(bench: Bench, size: str) -> None:
+    """Compare the speed of answers in words with continuous batching in transformers, on the same tokens."""
+    tokens = 4 if bench.is_tiny else 64
+    judge = bench.judge(size, bench.dtype)
+    requests = analyses(compare_tweaks(2 if bench.is_tiny else 48), tokens)
+    prompts = [list(judge._chat.encode(request).prompt) for request in requests]
+    model = judge._loaded
+    options = GenerationConfig(max_new_tokens=tokens, do_sample=False, eos_token_id=-1, pad_token_id=0)
+    seconds: dict[str, list[float]] = {"ours": [], "theirs": []}
+    written: dict[str, int] = {}
+    for turn in range(1 if bench.is_tiny else ROUNDS + 1):
+        bench.step(f"answers, round {turn + 1}", 8)
+        begin = time.perf_counter()
+        with torch.inference_mode():
+            written["ours"] = sum(count for _, count in batched(judge, requests))
+        attention = model.config._attn_implementation
+        middle = time.perf_counter()
+        model.set_attn_implementation("paged|sdpa")
+        outputs = model.generate_batch(inputs=prompts, generation_config=options)
+        model.set_attn_implementation(attention)
+        written["theirs"] = sum(len(output.generated_tokens) for output in outputs.values())
+        for way, spent in (("ours", middle - begin), ("theirs", time.perf_counter() - middle)):
+            seconds[way].append(spent)
+            bench.figure(f"round {turn + 1}, seconds: {way}", spent)
+    # The first round sets up kernels.
+    rates = {way: written[way] / statistics.median(spent[1:] or spent) for way, spent in seconds.items()}
+    bench.figure("answers", len(requests))
+    bench.figure("tokens written", written["ours"], written["theirs"], "equal to")
+    for way, name in (("ours", "distract"), ("theirs", "continuous batching in transformers")):
+        bench.figure(f"tokens written per second: {name}", rates[way])
+    bench.target("times as fast as continuous batching", rates["ours"] / rates["theirs"], 0.6)
 
 
 def free_memory(device: str) -> int:

@@ -34,6 +34,7 @@ from gpu_parts import (
     correctness,
     largest_difference,
     margin,
+    measure_answers,
     measure_rounding,
     measure_speed,
 )
@@ -224,6 +225,7 @@ PARTS: Mapping[str, Part] = {
     "speed-8b": lambda bench: measure_speed(bench, "8b"),
     "speed-1b": lambda bench: measure_speed(bench, "1b"),
     "loop": check_loop,
+    "answers-1b": lambda bench: measure_answers(bench, "1b"),
     "embedded": check_embedded,
 }
 

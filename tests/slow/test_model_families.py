@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import given, strategies as st
 
 from distract.models.transformers import replies
 from distract.models.transformers.architecture import forward_operations, reach
+from distract.models.transformers.attention import Attention
 from distract.models.transformers.backend import Transformers
 from distract.models.transformers.chat import EncodedRequest
 from distract.models.transformers.packs import Sharing, lay_out
@@ -144,22 +146,42 @@ def torch_generated(judge: Transformers, prompt: Tokens, tokens: int) -> list[in
     return ids[len(prompt) :]
 
 
+def attend_segments(
+    query: Any, key: Any, value: Any, queries: Any, keys: Any, *longest: int, scale: float, window_size: tuple[int, int]
+) -> Any:
+    """Do what the kernel of a GPU does, which aligns queries and keys at their ends."""
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention
+
+    assert longest == (queries.diff().max(), keys.diff().max())
+    outputs = []
+    for (start, stop), (first, last) in zip(*(pairwise(some.tolist()) for some in (queries, keys)), strict=True):
+        behind = torch.arange(last - first - (stop - start), last - first)[:, None] - torch.arange(last - first)
+        seen = (behind >= -window_size[1]) & ((behind <= window_size[0]) | (window_size[0] < 0))
+        states = (states.transpose(0, 1) for states in (query[start:stop], key[first:last], value[first:last]))
+        outputs.append(scaled_dot_product_attention(*states, attn_mask=seen, scale=scale).transpose(0, 1))
+    return torch.cat(outputs)
+
+
 # Branches after prefixes longer and shorter than a window, a prompt that starts another, one token, equal prompts, and
 # prompts longer than the training context of longrope.
 PROMPTS = sequences_of([(15, 3), (15, 15), (15, 2), (10, 4), (0, 1), (10, 0), (10, 0), (40, 2), (40, 9)])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_layout_reads_the_same_as_single_forwards(family: str) -> None:
+def test_every_layout_reads_the_same_as_single_forwards(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", attend_segments)
     judge = judge_of(family)
     alone = read_alone(judge, PROMPTS)
     assert judge.prompt_mode == FAMILIES[family][2]
-    ways: list[tuple[Sharing, bool]] = [(judge._sharing, judge._by_runs)]
+    ways: list[tuple[Sharing, Attention]] = [(judge._sharing, judge._attention)]
     if judge.prompt_mode == "packed":
-        # The layout on a GPU, and the one for models without mask support.
-        ways += [("packed", False), ("prefix", False)]
-    for sharing, by_runs in ways:
-        judge._attend_by_runs(by_runs)
+        # The layouts on a GPU, and the one for models without mask support.
+        ways += [("packed", "dense"), ("prefix", "dense")]
+    if judge._attention == "runs":
+        ways.append(("packed", "kernel"))
+    for sharing, attention in ways:
+        judge._attend_by(attention)
         for budget in (7, 20, 500):
             assert (read(judge, PROMPTS, budget, sharing) - alone).abs().max() <= 1e-5
 
@@ -219,7 +241,7 @@ def test_forward_size_fits_every_configuration(family: str) -> None:
 
 def test_capped_scores_are_left_to_the_model() -> None:
     judge = judge_of("gemma2")
-    judge._attend_by_runs(True)
+    judge._attend_by("runs")
     with pytest.raises(ValueError, match="capped"):
         read(judge, PROMPTS, 500, "packed")
 

@@ -65,7 +65,7 @@ def deviation(one: dict[int, Reply], other: dict[int, Reply]) -> float:
 def small(smollm2: Transformers) -> Transformers:
     """The same judge with forwards so small that prompts are split, cached and packed."""
     judge = embedded_judge(batch_tokens=150)
-    vars(judge).update(_loaded=smollm2._loaded, _ends=smollm2._ends, _sharing="packed", _by_runs=True)
+    vars(judge).update(_loaded=smollm2._loaded, _ends=smollm2._ends, _sharing="packed", _attention="runs")
     return judge
 
 

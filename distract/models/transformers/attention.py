@@ -1,15 +1,16 @@
 """Attention over a packed forward pass: each token sees its own ancestors and the kept tokens before them.
 
-An unmodified Hugging Face model does this in one of two ways: dense masks added to the scores (fast on a GPU), or one
-causal attention per stretch of queries (fast on a CPU, where a dense mask takes longer than it saves). Both respect
-each layer's window.
+An unmodified Hugging Face model does this in one of three ways: all runs of queries in one kernel for sequences of
+different lengths (fast on a GPU), one causal attention per run (fast on a CPU), or dense masks added to the scores,
+which every model supports. All respect each layer's window.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -19,9 +20,12 @@ from distract.models.transformers.packs import Forward
 Part = tuple[int, int, Any, Any]
 T = TypeVar("T")
 
+Attention = Literal["dense", "runs", "kernel"]
+"""How a packed forward pass attends: by dense masks, run by run, or all runs in one kernel."""
+
 
 def register_attention() -> None:
-    """Register the per-stretch attention with transformers as ``distract``."""
+    """Register the attention by runs with transformers as ``distract``."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
 
@@ -77,6 +81,32 @@ def mask_parts(forward: Forward, window: Window, dtype: Any, device: Any) -> lis
     return parts
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    """The runs of a forward pass for one kernel: each sees the keys of a segment, causally from its end."""
+
+    queries: Any  # where each run begins, and the end, int32, shape (runs + 1,)
+    keys: Any  # likewise for the segments of keys
+    places: Any  # the keys of all segments, shape (all keys,)
+    longest: tuple[int, int]  # most queries of a run, most keys of a segment
+    windows: Sequence[Window]  # of each layer
+
+
+def segment(forward: Forward, layers: Sequence[Layer], device: Any) -> Segments:
+    """The runs of a forward pass for one kernel, for ``attend``."""
+    import torch
+
+    runs = forward.runs(longest=len(forward.tokens))
+    seen = [
+        np.concatenate((np.arange(forward.past), forward.past + before, forward.past + np.arange(start, stop)))
+        for start, stop, before in runs
+    ]
+    lengths = [stop - start for start, stop, _ in runs], [len(keys) for keys in seen]
+    queries, keys = (torch.tensor(np.cumsum([0, *some]), dtype=torch.int32, device=device) for some in lengths)
+    places = torch.from_numpy(np.concatenate(seen)).to(device)
+    return Segments(queries, keys, places, (max(lengths[0]), max(lengths[1])), [window for _, window in layers])
+
+
 def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, runs: Any = None, **options: Any) -> Any:
     """Attention as a transformers function; with ``runs``, each run of queries uses the keys that its layer sees."""
     import torch
@@ -89,6 +119,8 @@ def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, r
         raise ValueError("soft-capped attention scores are not supported")
     # Bypass transformers, which would copy keys and values for each head that shares them.
     shared, scale = query.shape[1] != key.shape[1], options.get("scaling")
+    if isinstance(runs, Segments):
+        return _attend_in_kernel(query, key, value, runs, runs.windows[module.layer_idx], scale), None
     outputs = []
     for start, stop, stretches, mask in runs[module.layer_idx]:
         keys, values = _join_stretches(key, stretches), _join_stretches(value, stretches)
@@ -96,6 +128,20 @@ def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, r
         output = scaled_dot_product_attention(queries, keys, values, mask, scale=scale, enable_gqa=shared)
         outputs.append(output.transpose(1, 2))
     return torch.cat(outputs, dim=1), None
+
+
+def _attend_in_kernel(query: Any, key: Any, value: Any, runs: Segments, window: Window, scale: float | None) -> Any:
+    from torch.nn.attention.varlen import varlen_attn
+
+    # Not all versions of torch that have this kernel let heads share keys.
+    heads = query.shape[1] // key.shape[1]
+    keys, values = (states[0].transpose(0, 1)[runs.places].repeat_interleave(heads, dim=1) for states in (key, value))
+    queries = query[0].transpose(0, 1).contiguous()
+    sides = (-1 if window is None else window - 1, 0)
+    output: Any = varlen_attn(
+        queries, keys, values, runs.queries, runs.keys, *runs.longest, scale=scale, window_size=sides
+    )  # fmt: skip
+    return output[None]
 
 
 def _join_stretches(states: Any, stretches: Sequence[tuple[int, int]]) -> Any:

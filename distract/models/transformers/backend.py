@@ -22,7 +22,7 @@ from distract.core.records import Request
 from distract.models.location import silence_transformers
 from distract.models.transformers import embedded
 from distract.models.transformers.architecture import WRITING, forward_operations, layers, reach
-from distract.models.transformers.attention import dense_masks, layer_parts, register_attention
+from distract.models.transformers.attention import Attention, dense_masks, layer_parts, register_attention, segment
 from distract.models.transformers.chat import EncodedRequest
 from distract.models.transformers.decoder import ForwardResult, KnownAnswer, write
 from distract.models.transformers.encoder import Tokens
@@ -45,7 +45,7 @@ PROMPT_MODES: Mapping[Sharing, str] = {"packed": "packed", "prefix": "cached pre
 class Transformers(LocalModel):
     """A backend on a model run by Hugging Face transformers; takes the arguments of ``LocalModel``."""
 
-    _by_runs = False
+    _attention: Attention = "dense"
 
     @property
     def prompt_mode(self) -> str:
@@ -184,12 +184,15 @@ class Transformers(LocalModel):
         if sharing == "packed":
             options["position_ids"] = torch.from_numpy(forward.positions)[None].to(model.device)
             assert seen
-            if not forward.is_chain and self._by_runs:
+            if not forward.is_chain and self._attention == "dense":
+                options["attention_mask"] = dense_masks(forward, seen, model.dtype, model.device)
+            elif not forward.is_chain:
                 # A 4-D mask keeps the model from making its own; ``attend`` ignores it.
                 options["attention_mask"] = torch.zeros((1, 1, 1, 1), dtype=model.dtype, device=model.device)
-                options["runs"] = layer_parts(forward, seen, model.dtype, model.device)
-            elif not forward.is_chain:
-                options["attention_mask"] = dense_masks(forward, seen, model.dtype, model.device)
+                if self._attention == "kernel":
+                    options["runs"] = segment(forward, seen, model.device)
+                else:
+                    options["runs"] = layer_parts(forward, seen, model.dtype, model.device)
         timer.count("tokens computed", count)
         timer.count("operations", lambda: forward_operations(model, count, len(forward.reads), forward.pairs))
         with timer.time_part("forward"), torch.inference_mode(), silence_transformers():
@@ -206,15 +209,19 @@ class Transformers(LocalModel):
     def _sharing(self) -> Sharing:
         """The fastest layout of forward passes that this model computes exactly."""
         probe, exact = self._probe
-        ways: list[tuple[Sharing, bool]] = [("packed", False), ("prefix", False)]
+        ways: list[tuple[Sharing, Attention]] = [("packed", "dense"), ("prefix", "dense")]
         if not layers(self._loaded.config):
             # Windows and the like are longer than the probe, so only the configuration shows them.
             ways = ways[1:]
-        elif self._loaded.device.type == "cpu" and self._loaded.config._attn_implementation == "sdpa":
-            # A dense mask is slow on a CPU, and many small kernels are slow on a GPU.
-            ways.insert(0, ("packed", True))
-        for sharing, by_runs in ways:
-            self._attend_by_runs(by_runs)
+        elif self._loaded.config._attn_implementation == "sdpa":
+            # Dense masks are slow everywhere, many small kernels are slow on a GPU, and the large one computes in
+            # half precision only.
+            if self._loaded.device.type == "cpu":
+                ways.insert(0, ("packed", "runs"))
+            elif self._loaded.dtype.itemsize == 2:
+                ways.insert(0, ("packed", "kernel"))
+        for sharing, attention in ways:
+            self._attend_by(attention)
             try:
                 if self._is_exact(self._distributions(probe, sharing), exact):
                     return sharing
@@ -254,14 +261,13 @@ class Transformers(LocalModel):
         single = self._dtype == "float32" and not self.quantization
         return bool((abs(result - exact).sum(axis=1) / 2).max() <= (1e-4 if single else 3e-2))
 
-    def _attend_by_runs(self, by_runs: bool) -> None:
-        """Switch between the model's own attention and the one per stretch of queries."""
-        if by_runs != self._by_runs:
+    def _attend_by(self, attention: Attention) -> None:
+        """Switch between the model's own attention and ours."""
+        if attention != self._attention:
             with silence_transformers():
-                if by_runs:
-                    register_attention()
-                self._loaded.set_attn_implementation("distract" if by_runs else "sdpa")
-            self._by_runs = by_runs
+                register_attention()
+                self._loaded.set_attn_implementation("sdpa" if attention == "dense" else "distract")
+            self._attention = attention
 
     def _distributions(self, sequences: Sequence[Sequence[int]], sharing: Sharing) -> Any:
         """Probabilities after each sequence, (sequences, vocabulary), from forward passes so small that they branch."""
