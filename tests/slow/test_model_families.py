@@ -158,8 +158,8 @@ def attend_segments(
     for (start, stop), (first, last) in zip(*(pairwise(some.tolist()) for some in (queries, keys)), strict=True):
         behind = torch.arange(last - first - (stop - start), last - first)[:, None] - torch.arange(last - first)
         seen = (behind >= -window_size[1]) & ((behind <= window_size[0]) | (window_size[0] < 0))
-        states = (states.transpose(0, 1) for states in (query[start:stop], key[first:last], value[first:last]))
-        outputs.append(scaled_dot_product_attention(*states, attn_mask=seen, scale=scale).transpose(0, 1))
+        q, k, v = (part.transpose(0, 1) for part in (query[start:stop], key[first:last], value[first:last]))
+        outputs.append(scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scale).transpose(0, 1))
     return torch.cat(outputs)
 
 
