@@ -24,7 +24,7 @@ from distract.stats.trials import Measure
 from distract.studies.attack import session
 from distract.studies.attack.flips import find_flips
 from distract.studies.gate import request
-from distract.studies.gate.exact import count_worths, read_briefs
+from distract.studies.gate.exact import read_briefs
 from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import (
     LIMITED,
@@ -40,6 +40,7 @@ from distract.studies.gate.limits import (
     split_name,
 )
 from distract.studies.gate.live import _baseline_hits, record, replay_gate
+from distract.studies.gate.means import mean_tests
 from distract.studies.measures.run import read_effects
 
 Pair = tuple[str, str]
@@ -314,10 +315,9 @@ def test_margin_turns_small_gains_into_ties() -> None:
 
 
 def test_worth_of_a_style_is_not_asked_of_an_injection() -> None:
-    run = run_of([("a", "b")] * 40, "injection")
-    assert count_worths(run, read_briefs(run), Limits.of(max_shift=0.5)) == 0
-    run = run_of([("a", "b")] * 40, "same")
-    assert count_worths(run, read_briefs(run), Limits.of(max_shift=0.5)) == 1
+    for effect, count in (("injection", 0), ("same", 1)):
+        run = run_of([("a", "b")] * 40, effect)
+        assert len([*mean_tests(run, read_briefs(run), Limits.of(max_shift=0.5))]) == count
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from builders import near, row, scored
+from builders import row, scored
 from gate_builders import make_run, rows
 from hypothesis import assume, given, settings as hypothesis_settings, strategies as st
 from loops import each
@@ -472,14 +472,15 @@ def gate(gains: Sequence[float], losses: Sequence[float] = (), **limits: Any) ->
 
 @each(
     "gains, limit, decision, reason",
-    (USUAL, 0.5, "pass", "the shift is below 0.5"),
-    (USUAL, 0.2, "fail", "absolute under f: lower bound of the shift 0.282 is above 0.2"),
-    (USUAL, 0.3, "inconclusive", "the bounds of the shift 0.282 to 0.318 do not settle 0.3"),
+    (USUAL, 1, "pass", "the shift is below 1"),
+    (USUAL, 0.5, "inconclusive", "the bounds of the shift (mean over prompts) -0.118 to 0.643 do not settle 0.5"),
+    ([2.0] * 60, 0.5, "fail", "lower bound of the shift (mean over prompts) 1.460 is above 0.5"),
     ([-3, -2, -4] * 20, 0, "pass", "the shift is below 0"),  # a loss is never too large
-    ([0.0] * 60, 0.01, "pass", "the shift is below 0.01"),
-    ([0.0] * 60, 0, "inconclusive", "do not settle 0"),
-    ([0.0] * 29, 0.5, "inconclusive", "only 29 prompts; at least 30 are needed for a mean"),
-    ([2.0] * 29, 0.5, "inconclusive", "only 29 prompts"),
+    ([0.0] * 60, 0.5, "pass", "the shift is below 0.5"),
+    # One rewrite that gains the whole scale may be missing by chance.
+    ([0.0] * 60, 0.01, "inconclusive", "the bounds of the shift (mean over prompts) -0.402 to 0.360 do not settle"),
+    ([0.0] * 29, 0.5, "inconclusive", "the bounds of the shift (mean over prompts) -0.811 to 0.720 do not settle 0.5"),
+    ([3.0] * 60, 6, "pass", "the shift is below 6"),  # as far as the scale goes
     ([], 0.5, "inconclusive", "no response was compared with its rewrite"),
 )
 def test_shift_is_bounded(gains: list[float], limit: float, decision: str, reason: str) -> None:
@@ -492,34 +493,44 @@ def test_shift_is_bounded(gains: list[float], limit: float, decision: str, reaso
 
 @each(
     "losses, limit, decision, reason",
-    ([0.2] * 60, 2, "pass", "the exchange rate is below 2"),
-    ([0.2] * 60, 1, "fail", "lower bound of the exchange rate 1.408"),
-    ([0.2] * 60, 1.5, "inconclusive", "do not settle 1.5"),
+    ([1.0] * 60, 2, "pass", "the exchange rate is below 2"),
+    ([0.1] * 60, 0, "inconclusive", "do not settle 0"),
+    ([2.0] * 60, 0.05, "inconclusive", "the exchange rate (mean over prompts) -0.069 to 0.378 do not settle 0.05"),
     ([], 2, "inconclusive", "no broken requirements were judged"),
     ([0.0] * 60, 2, "inconclusive", "broken requirements are not shown to cost anything"),
     ([-0.1] * 60, 2, "inconclusive", "broken requirements are not shown to cost anything"),
-    ([0.5, -0.45] * 30, 1000, "inconclusive", "to ∞ do not settle 1000"),
+    ([0.5, -0.45] * 30, 1000, "inconclusive", "–∞ to ∞ do not settle 1000"),
 )
 def test_exchange_rate_is_bounded(losses: list[float], limit: float, decision: str, reason: str) -> None:
     verdict = gate(USUAL, losses, max_exchange_rate=limit)
     assert verdict.decision == decision
     assert reason in verdict.reason
+    gains = [3.0 + gain for gain in USUAL]
+    assert losses != [1.0] * 60 or gate(gains, losses, max_exchange_rate=1).decision == "fail"
+
+
+def test_means_without_bounds_are_one_line() -> None:
+    run = run_of(gain_rows(USUAL), scales={"absolute": [None, 7]})
+    with pytest.raises(UsageError, match=r"the scores of absolute have no bounds.* declare scale=.* --max-win-rate"):
+        decide(run, Limits.of(max_shift=1))
+    narrow = run_of(gain_rows(USUAL), scales={"absolute": [3, 5]})
+    assert decide(narrow, Limits.of(max_shift=0.5)).decision == "pass"
 
 
 def test_failure_allows_for_the_number_of_checks() -> None:
-    gains, limits = [0.1, 0.3, 0.4] * 20, Limits.of(max_shift=0.235)
+    gains, limits = [2.0] * 60, Limits.of(max_shift=1.3)
     assert decide(run_of(gain_rows(gains)), limits).decision == "fail"
     parts = [gain_rows(gains if name == "f" else [0.0] * 60, attack=name) for name in "fghijklm"]
     verdict = decide(run_of(*parts, attacks=list("fghijklm")), limits)
     assert verdict.decision == "inconclusive"
-    assert "is above 0.235, but may be so by chance among 8 checks" in verdict.reason
-    assert (verdict.checks[0].lower or 0) > 0.235
+    assert "is above 1.3, but may be so by chance among 8 checks" in verdict.reason
+    assert (verdict.checks[0].lower or 0) > 1.3
 
 
 def test_confidence_sets_the_bounds() -> None:
     bounds = [gate(USUAL, max_shift=0.5, confidence=sure).checks[0] for sure in (0.5, 0.9, 0.95, 0.999)]
     widths = [check.upper - check.lower for check in bounds if check.upper is not None and check.lower is not None]
-    assert (widths, widths[0]) == (sorted(widths), near(0))
+    assert widths == sorted(widths)
 
 
 def test_unreadable_and_few_verdicts_do_not_pass() -> None:
@@ -534,12 +545,12 @@ def test_unreadable_and_few_verdicts_do_not_pass() -> None:
 
 def test_worths_join_the_other_checks() -> None:
     both = Limits.of(max_flip_rate=0.1, max_shift=0.2, max_exchange_rate=9)
-    verdict = decide(run_of(gain_rows(USUAL, [0.2] * 60)), both)
+    verdict = decide(run_of(gain_rows([2.0] * 60, [1.0] * 60)), both)
     decisions = [(check.measure, check.decision) for check in verdict.checks]
     assert decisions == [("flip_rate", "pass"), ("shift", "fail"), ("exchange_rate", "pass")]
     assert (verdict.decision, verdict.threshold) == ("fail", 0.1)
-    passed = decide(run_of(gain_rows(USUAL, [0.2] * 60)), Limits({**both.measures, "shift": 0.5}))
-    assert passed.reason == "the flip rate is below 0.1 and the shift is below 0.5 and the exchange rate is below 9"
+    passed = decide(run_of(gain_rows(USUAL, [1.0] * 60)), Limits({**both.measures, "shift": 1}))
+    assert passed.reason == "the flip rate is below 0.1 and the shift is below 1 and the exchange rate is below 9"
 
 
 def test_judge_without_discernment_never_passes() -> None:
@@ -555,20 +566,21 @@ def test_judge_without_discernment_never_passes() -> None:
 
 def test_noise_and_worths_are_gated_together() -> None:
     run = run_of(gain_rows(USUAL), rows("0" * 60, protocol="absolute", attack="null"), controls=["null"])
-    verdict = decide(run, Limits.of(max_flip_rate=0.3, max_shift=0.5), control=True)
+    verdict = decide(run, Limits.of(max_flip_rate=0.3, max_shift=1), control=True)
     assert [check.measure for check in verdict.checks] == ["excess_flip_rate", "shift"]
     assert verdict.decision == "pass"
 
 
 def test_worths_are_in_every_output() -> None:
-    verdict = gate(USUAL, [0.5, -0.45] * 30, max_flip_rate=0.1, max_shift=0.2, max_exchange_rate=1000)
+    verdict = gate([2.0] * 60, [0.5, -0.45] * 30, max_flip_rate=0.1, max_shift=0.2, max_exchange_rate=1000)
     text = render_gate(verdict)
-    assert "absolute by score, f 0.30 0.28 to 0.32 60 0.2 fail" in " ".join(text.split())
+    assert "shift, mean over prompts" in text
+    assert "absolute by score, f 2.00 1.46 to 2.24 60 0.2 fail" in " ".join(text.split())
     assert "∞" in text
     document = verdict.document()
     assert [check["unit"] for check in document["checks"]] == ["share", "points", "requirements"]
     summary = ci_reports.summary(verdict, {}, judge="j")
-    assert "| <code>f (shift)</code> | 0.30 points | 0.28 to 0.32 | 60 | 0.2 | **FAIL** |" in summary
+    assert "| <code>f (shift)</code> | 2.00 points | 1.46 to 2.24 | 60 | 0.2 | **FAIL** |" in summary
     assert any("largest shift: 0.2" in one for one in ci_reports.annotations(verdict, {}))
     junit = ci_reports.format_junit(verdict, {}, judge="j", began=datetime.fromtimestamp(0, UTC), seconds=1)
     cases = ElementTree.fromstring(junit).iter("testcase")

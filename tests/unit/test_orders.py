@@ -291,10 +291,10 @@ def test_rewrite_against_its_original_is_summed_up(run: Callable[..., Any], logs
     [
         ("longer", ("--max-win-rate", 0.3), 1, "lower bound of the rewrite win rate"),
         ("fair", ("--max-win-rate", 0.3), 0, "rewrite win rates are below 0.3"),
-        ("fair", ("--max-win-rate", 0.01), 3, "do not settle 0.01"),
+        ("fair", ("--max-win-rate", 0.01), 3, "at least 299 are needed to pass at 0.01"),
         ("first", ("--max-win-rate", 0.3), 3, "most verdicts change with the order"),
         ("longer", ("--max-shift", 0.2), 1, "lower bound of the shift"),
-        ("fair", ("--max-shift", 0.2), 0, "shifts are below 0.2"),
+        ("fair", ("--max-shift", 0.3), 0, "shifts are below 0.3"),
         ("longer", ("--max-flip-rate", 0.1), 3, "a flip or a gain needs two responses per case: bound --max-win-rate"),
         ("fair", ("--max-flip-rate", 0.1, "--max-win-rate", 0.3), 3, "no rate was measured, although it has"),
         ("longer", ("--max-flip-rate", 0.1, "--max-win-rate", 0.3), 1, "lower bound of the rewrite win rate"),
@@ -320,7 +320,7 @@ def test_flips_and_page_say_why_there_are_none(run: Callable[..., Any], logs: st
 def test_gate_on_few_prompts_is_inconclusive(run: Callable[..., Any], logs: str) -> None:
     Path(logs).write_text("".join(Path(logs).read_text().splitlines(keepends=True)[:20]))
     attack(run, "fair", logs)
-    result = run("gate", "r", "--max-win-rate", 0.5, "--json")
+    result = run("gate", "r", "--max-win-rate", 0.1, "--json")
     assert (result.code, json.loads(result.out)["decision"]) == (3, "inconclusive")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from distract.core.records import BASELINE
 from distract.stats.figure import CONFIDENCE, Figure, UnitValues, contrast, fill_mean
 from distract.stats.measures import MEASURES, headline
+from distract.stats.trials import Unit
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
 from distract.studies.measures.run import list_trials, pair_unit
 
@@ -75,49 +76,63 @@ QUANTILE = 0.95
 ROUNDING = 1e-9
 """Slopes up to this are zero: rounding must not make a rate of 1e16."""
 
+Leads = Sequence[float | None]
+"""Leads of responses over others; None: an invalid verdict."""
+
 Changes = Sequence[tuple[str, float]]
 """Prompts, each with a change of its margin."""
 
 
 def style_figures(
-    briefs: CompactRows,
-    protocol: str,
-    rules: Sequence[str],
-    attacks: Sequence[str],
-    placebos: Collection[str],
-    confidence: float = CONFIDENCE,
+    briefs: CompactRows, protocol: str, rules: Sequence[str], attacks: Sequence[str], placebos: Collection[str]
 ) -> list[Figure]:
     """Compute shift and exchange rate by attack, and the indifference margin."""
     rule = "score" if rules else None
     unit = MEASURES["shift"].name_unit(rule)
-    fixed, flips = briefs.of(protocol, "fixed"), briefs.of(protocol, "flip")
-    # The leads of good responses over worse ones, by prompt and severity.
-    losses: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in briefs.of(protocol, "severity", BASELINE):
-        if row.attack == BASELINE and row.excluded is None and row.margin is not None:
-            losses[row.cluster][row.b.severity or 0].append(row.margin)
+    flips = briefs.of(protocol, "flip")
+    losses = {prompt: known for prompt, own in list_losses(briefs, protocol).items() if (known := drop_invalid(own))}
     figures = list[Figure]()
     for attack in attacks:
-        gains, invalid = _gains(fixed, attack) if fixed or not briefs.net else _both_gains(flips, attack)
-        empty = Figure("shift", protocol, rule, attack, invalid=invalid, unit=unit)
+        leads = list_gains(briefs, protocol, attack)
+        gains = [(prompt, lead) for prompt, lead in leads if lead is not None]
+        empty = Figure("shift", protocol, rule, attack, invalid=len(leads) - len(gains), unit=unit)
         if gains:
             prompts, gained = zip(*gains, strict=True)
-            figures.append(fill_mean(empty, gained, prompts, confidence))
+            figures.append(fill_mean(empty, gained, prompts))
         if losses and gains and attack != BASELINE:
             rate = replace(empty, measure="exchange_rate", unit="requirements")
-            figures.append(_exchange(rate, gains, losses, confidence))
+            figures.append(_exchange(rate, gains, losses))
     if changes := [change for placebo in sorted(placebos) for change in _placebo_changes(flips, rule, placebo)]:
         margin = float(np.quantile(changes, QUANTILE)) if len(changes) >= LEAST else None
         figures.append(Figure("indifference_margin", protocol, rule, BASELINE, value=margin, n=len(changes), unit=unit))
     return figures
 
 
-def _gains(fixed: Sequence[CompactRow], attack: str) -> tuple[Changes, int]:
-    gains = [*_list_leads(fixed, attack).values()]
-    return gains, sum(row.attack == attack and row.excluded is None for row in fixed) - len(gains)
+def list_gains(briefs: CompactRows, protocol: str, attack: str) -> list[tuple[str, float | None]]:
+    """List the leads of rewrites over their originals, with their prompts."""
+    fixed = briefs.of(protocol, "fixed")
+    if not fixed and briefs.net:
+        return _both_gains(briefs.of(protocol, "flip"), attack)
+    unread = {_own_unit(row): (row.cluster, None) for row in fixed if row.attack == attack and row.excluded is None}
+    return [*{**unread, **_list_leads(fixed, attack)}.values()]
 
 
-def _both_gains(flips: Sequence[CompactRow], attack: str) -> tuple[Changes, int]:
+def list_losses(briefs: CompactRows, protocol: str) -> dict[str, dict[int, list[float | None]]]:
+    """List the leads of good responses over worse ones, by prompt and severity."""
+    losses: dict[str, dict[int, list[float | None]]] = {}
+    for row in briefs.of(protocol, "severity", BASELINE):
+        if row.attack == BASELINE and row.excluded is None:
+            losses.setdefault(row.cluster, {}).setdefault(row.b.severity or 0, []).append(row.margin)
+    return losses
+
+
+def drop_invalid(losses: Mapping[int, Leads]) -> dict[int, list[float]]:
+    """Drop invalid verdicts, and severities without a valid one."""
+    valid = {severity: [lead for lead in leads if lead is not None] for severity, leads in losses.items()}
+    return {severity: leads for severity, leads in valid.items() if leads}
+
+
+def _both_gains(flips: Sequence[CompactRow], attack: str) -> list[tuple[str, float | None]]:
     """Return the mean gain over both responses of each pair, each rewritten in turn.
 
     A loser alone gains by chance, because it was chosen for its bad luck, and a winner loses as much.
@@ -126,13 +141,24 @@ def _both_gains(flips: Sequence[CompactRow], attack: str) -> tuple[Changes, int]
     own = [row for row in flips if row.attack == attack and row.excluded is None]
     first, second = ({pair_unit(row): row.margin for row in own if row.target == side} for side in "ab")
     both = [(start, first[unit], second[unit]) for unit, start in starts.items() if unit in first and unit in second]
-    valid = [(start, a, b) for start, a, b in both if start.margin is not None and a is not None and b is not None]
-    gains = [(start.cluster, (a - b) / 2) for start, a, b in valid]
-    return gains, len(both) - len(gains)
+    return [
+        (start.cluster, None if start.margin is None or a is None or b is None else (a - b) / 2) for start, a, b in both
+    ]
+
+
+def weigh_severities(severities: Collection[int]) -> dict[int, float]:
+    """Weigh losses by severity so that their sum is the slope, from 0, where a response meets itself."""
+    places = [0, *severities]
+    centre = math.fsum(places) / len(places)
+    spread = math.fsum((place - centre) ** 2 for place in places)
+    return {severity: (severity - centre) / spread for severity in severities}
 
 
 def _exchange(
-    figure: Figure, gains: Changes, losses: Mapping[str, Mapping[int, list[float]]], confidence: float
+    figure: Figure,
+    gains: Changes,
+    losses: Mapping[str, Mapping[int, Sequence[float]]],
+    confidence: float = CONFIDENCE,
 ) -> Figure:
     """Divide the mean gain by the loss for each broken requirement; its interval is a bootstrap over prompts.
 
@@ -204,9 +230,13 @@ def shift_excesses(
             yield contrast(leads, others, replace(figure, against_attack=control))
 
 
+def _own_unit(row: CompactRow) -> Unit:
+    return (*pair_unit(row), row.target)
+
+
 def _list_leads(rows: Sequence[CompactRow], attack: str) -> UnitValues:
     return {
-        (*pair_unit(row), row.target): (row.cluster, lead if row.target == "a" else -lead)
+        _own_unit(row): (row.cluster, lead if row.target == "a" else -lead)
         for row in rows
         if row.attack == attack and row.target is not None and (lead := row.margin) is not None
     }

@@ -124,15 +124,14 @@ def build_check(
         return replace(check, decision="fail", reason=reason)
     if monitor.decision is None:
         return replace(check, reason="left open, as another check had failed", skipped=True)
-    mean = "" if is_single else " (mean over prompts)"
     if check.decision == "inconclusive" or check.upper is None:
-        return _explain_open(check, monitor, limits, checks, mean)
+        return _explain_open(check, monitor, limits, checks)
     if monitor.reason == "settled":
         return replace(check, reason=f"{_describe_hits(check)} decide it, {_describe_rest(monitor)}")
-    return replace(check, reason=decision_reason(check, mean))
+    return replace(check, reason=decision_reason(check))
 
 
-def _explain_open(check: Check, monitor: Monitor, limits: Limits, checks: int, mean: str) -> Check:
+def _explain_open(check: Check, monitor: Monitor, limits: Limits, checks: int) -> Check:
     """Say why nothing has decided a check, and about how many comparisons would."""
     limit, more, about = check.threshold or 0.0, None, ""
     if monitor.limits is not None and not is_unreadable(monitor.n, monitor.invalid, limits.max_invalid_rate):
@@ -143,7 +142,7 @@ def _explain_open(check: Check, monitor: Monitor, limits: Limits, checks: int, m
         about = f"; at this rate about {count(more, 'verdict')} would"
     elif monitor.limits is None and monitor.prompt_count < (least := limits.least_n(limit)):
         about = f"; without any {check.row.hit} it takes about {count(least, 'prompt')}"
-    reason = open_reason(check, limits, checks, about, None if monitor.limits is None else monitor.n, mean)
+    reason = open_reason(check, limits, checks, about, None if monitor.limits is None else monitor.n)
     if monitor.reason == "settled":
         settle = f"whether the rise is above 0 or below {limit:g}" if check.kind == "rise" else f"{limit:g}"
         reason = f"{_describe_hits(check)} do not settle {settle}, {_describe_rest(monitor)}{about}"

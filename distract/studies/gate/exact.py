@@ -3,25 +3,33 @@
 A check passes if its upper bound, counting every invalid verdict after a rewrite as a hit, is below the threshold. It
 fails if its lower bound, counting none of them, is above it after Holm's adjustment. No data, few prompts or few
 eligible comparisons never pass. Comparisons that share a prompt count for less; by chance their variance may miss
-prompts that are hits as a whole, so a pass also needs enough prompts and evidence from their means. What a style is
-worth is a mean, decided by the bounds of its interval.
+prompts that are hits as a whole, so a pass also needs enough prompts of even sizes and evidence from their means.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from statistics import fmean
 from typing import Any
 
 from distract.core.printable import count, p_value, percent
 from distract.core.runs import LoadedRun
 from distract.stats import intervals
-from distract.stats.figure import Counts, Figure, rescale
+from distract.stats.figure import Counts
 from distract.stats.measures import MEASURES, headline
-from distract.studies.attack.style import style_figures
-from distract.studies.gate.limits import MOST, Limits, Place, describe_bounded, is_unreadable, list_kinds, list_rates
+from distract.studies.gate.limits import (
+    MOST,
+    AttackKind,
+    Limits,
+    Place,
+    describe_bounded,
+    is_unreadable,
+    list_kinds,
+    list_rates,
+)
 from distract.studies.gate.monitor import log_evidence
 from distract.studies.gate.verdict import Check
 from distract.studies.measures.compact_rows import CompactRows
@@ -105,11 +113,20 @@ def count_run_hits(run: LoadedRun, briefs: CompactRows, places: Iterable[Place],
     return counts
 
 
-def list_judged(run: LoadedRun, briefs: CompactRows, limits: Limits) -> list[Place]:
-    """List the rates of the pairs that a run judged."""
-    attacks = list_kinds(run.parameters).values() if "flip" in briefs.designs else ()
+def list_judged(run: LoadedRun, briefs: CompactRows, limits: Limits, is_paired: bool) -> list[Place]:
+    """List the rates that a run measured: of its pairs, if wanted, and of responses against their originals."""
+    attacks = list_kinds(run.parameters).values() if is_paired and "flip" in briefs.designs else ()
     places = limits.list_places(run.parameters["protocols"], attacks)
-    return [place for place in places if MEASURES[place.measure].is_paired]
+    alone = [row.name for row in list_rates() if not row.is_paired and row.name in limits.measures]
+    own = product(sorted(run.parameters["protocols"]), list_styled(run, briefs), alone)
+    return [*(place for place in places if MEASURES[place.measure].is_paired), *(Place(*place) for place in own)]
+
+
+def list_styled(run: LoadedRun, briefs: CompactRows) -> list[AttackKind]:
+    """List the attacks that have a style: those of the effect ``same``, and others judged against their originals."""
+    kinds = list_kinds(run.parameters).values() if run.flaw is None else ()
+    fixed = {row.attack for protocol in run.parameters["protocols"] for row in briefs.of(protocol, "fixed")}
+    return [attack for attack in kinds if attack.effect == "same" or attack.name in fixed]
 
 
 class RateTest:
@@ -143,6 +160,7 @@ class RateTest:
             ("" if counted.judged else check.row.missing)
             or short_reason(check, limits)
             or few_prompts_reason(self.prompts, limit, limits)
+            or uneven_prompts_reason(self._clusters, limit, limits)
             or clustered_hits_reason(self._worst, self._clusters, limit, limits)
         )
 
@@ -176,11 +194,11 @@ class RateTest:
 
 
 def start_check(
-    counts: HitCounts, k: int, n: int, limit: float, p: float | None, adjusted: float, **figures: Any
+    counts: HitCounts, k: int | None, n: int, limit: float, p: float | None, adjusted: float, **figures: Any
 ) -> Check:
     """Start a check of a finished run with its counts; ``p`` and ``adjusted`` are its p-value before and after Holm."""
     counted, (protocol, attack, measure) = counts.counted, counts.place
-    numbers = k, n, counted.invalid, counted.reasons.total(), k / n if n else None
+    numbers = k, n, counted.invalid, counted.reasons.total(), None if k is None or not n else k / n
     figures = {"measure": measure, "eligible_share": counted.eligible_share, **figures}
     figures |= {} if p is None else {"p_value": p, "p_adjusted": adjusted}
     return Check(protocol, counts.rule, attack.name, "inconclusive", "", limit, *numbers, **figures)
@@ -202,10 +220,10 @@ def settle(check: Check, is_sure: bool, short: str | None, explain: Callable[[],
     return replace(check, reason=short or reason, needed=more)
 
 
-def decision_reason(check: Check, mean: str = "") -> str:
-    """Say by which bound a check has passed or failed; ``mean`` says what its rate is a mean over."""
+def decision_reason(check: Check) -> str:
+    """Say by which bound a check has passed or failed."""
     limit, lower, upper = check.threshold or 0.0, check.lower or 0.0, check.upper or 0.0
-    of = describe_bounded(check.measure) + mean
+    of = describe_bounded(check.measure) + _describe_mean(check)
     if check.kind == "rise":
         rose = f"the {check.row.failure} rose from {percent(check.reference)}% to {percent(check.value)}%"
         if check.decision == "fail":
@@ -216,6 +234,10 @@ def decision_reason(check: Check, mean: str = "") -> str:
     if check.decision == "fail":
         return f"lower bound{of} {format_bound(lower, limit)} is above {limit:g}"
     return f"upper bound{of} {format_bound(upper, limit)} is below {limit:g}"
+
+
+def _describe_mean(check: Check) -> str:
+    return "" if check.prompts is None else " (mean over prompts)"
 
 
 def count_needed(rate: float | None, threshold: float, limits: Limits, checks: int) -> int | None:
@@ -262,13 +284,14 @@ def format_bound(bound: float, limit: float) -> str:
     return text
 
 
-def open_reason(check: Check, limits: Limits, checks: int, about: str, n: int | None = None, mean: str = "") -> str:
+def open_reason(check: Check, limits: Limits, checks: int, about: str, n: int | None = None) -> str:
     """Explain why bounds on both sides of a threshold are inconclusive; ``about`` says what would settle it.
 
     Fewer verdicts (``n``) than can pass without any hit need no bounds.
     """
     limit, low, high = check.threshold or 0.0, check.lower, check.upper
-    chance, of = f"chance among {count(checks, 'check')}", describe_bounded(check.measure) + mean
+    chance, mean = f"chance among {count(checks, 'check')}", _describe_mean(check)
+    of = describe_bounded(check.measure) + mean
     if check.kind == "rise":
         rise = f"a rise{mean} of {percent(low)} to {percent(high)} points may be more than {100 * limit:g}"
         return rise + f", and may be {chance}" * (low is not None and low > 0) + about
@@ -293,81 +316,3 @@ def find_least(enough: Callable[[int], bool]) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-LEAST = 30
-"""Fewest prompts whose mean decides anything: equal values on a few would have an interval without width."""
-
-
-def count_worths(run: LoadedRun, briefs: CompactRows, limits: Limits) -> int:
-    """Count the checks of a run."""
-    return len(limits.style) * len(run.parameters["protocols"]) * len(_attacks(run, briefs))
-
-
-def check_worths(run: LoadedRun, briefs: CompactRows, limits: Limits, checks: int) -> list[Check]:
-    """Check every protocol under every attack, given the number of checks of the gate."""
-    attacks, results = _attacks(run, briefs), list[Check]()
-    for protocol, rules in sorted(run.parameters["protocols"].items()) if limits.style and attacks else ():
-        # Both ends of an interval are one-sided bounds, each with half of its error.
-        near, far = (
-            {(f.measure, f.attack): f for f in _measure_style(briefs, protocol, rules, attacks, 1 - 2 * error)}
-            for error in (limits.alpha, limits.alpha / checks)
-        )
-        for measure in limits.style:
-            for attack in attacks:
-                rule = "score" if rules else None
-                empty = Figure(measure, protocol, rule, attack, unit=MEASURES[measure].name_unit(rule))
-                figure, wider = (figures.get((measure, attack), empty) for figures in (near, far))
-                prompts = figure.n if measure == "exchange_rate" else _count_prompts(briefs, protocol, attack)
-                results.append(_check(measure, figure, wider.low, prompts, limits, checks))
-    return results
-
-
-def _measure_style(
-    briefs: CompactRows, protocol: str, rules: Sequence[str], attacks: Sequence[str], confidence: float
-) -> Iterator[Figure]:
-    """Measure what each style is worth, and how often a rewrite wins against its own original."""
-    yield from style_figures(briefs, protocol, rules, attacks, (), confidence)
-    rule = "score" if rules else None
-    trials = ProtocolTrials(briefs, protocol)
-    rows = [row for row in list_rates() if not row.is_paired and (row.aim != "mark" or protocol in briefs.marks)]
-    for row in rows:
-        figures = (trials.figure(row, rule, (attack, None), 0.0, confidence) for attack in attacks)
-        yield from (figure if row.better == "low" else _turn(figure) for figure in figures if figure is not None)
-
-
-def _turn(figure: Figure) -> Figure:
-    """Turn a rate into that of the failures."""
-    rest = rescale(figure, lambda value: 1 - value)
-    return replace(rest, low=rest.high, high=rest.low, k=figure.n - (figure.k or 0))
-
-
-def _attacks(run: LoadedRun, briefs: CompactRows) -> list[str]:
-    """List the attacks that have a style: those of the effect ``same``, and others judged against their originals."""
-    kinds = list_kinds(run.parameters).values() if run.flaw is None else ()
-    protocols = run.parameters["protocols"]
-    fixed = {row.attack for protocol in protocols for row in briefs.of(protocol, "fixed")}
-    return [attack.name for attack in kinds if attack.effect == "same" or attack.name in fixed]
-
-
-def _count_prompts(briefs: CompactRows, protocol: str, attack: str) -> int:
-    rows = briefs.of(protocol, "fixed") or briefs.of(protocol, "flip")
-    return len({row.cluster for row in rows if row.attack == attack and row.margin is not None})
-
-
-def _check(measure: str, figure: Figure, sure_low: float | None, prompts: int, limits: Limits, checks: int) -> Check:
-    limit, k = limits.style[measure], None if figure.k is None else round(figure.k)
-    figures: dict[str, Any] = {"measure": measure, "lower": figure.low, "upper": figure.high, "unit": figure.unit}
-    counts = figure.n, figure.invalid, figure.excluded, figure.value
-    check = Check(figure.protocol or "", figure.rule, figure.attack, "inconclusive", "", limit, k, *counts, **figures)
-    short = None
-    if figure.value is None:
-        unread = f"no verdict was valid ({count(figure.invalid, 'comparison')})" if figure.invalid else ""
-        short = "; ".join(reason for reason, _ in figure.reasons) or unread or check.row.missing
-    elif prompts < LEAST:
-        short = f"only {count(prompts, 'prompt')}; at least {LEAST} are needed for a mean"
-    short = short or short_reason(check, limits)
-    # A failure needs the bound that allows for all checks.
-    sure = replace(check, lower=None if short else sure_low)
-    settled = settle(sure, True, short, lambda: (open_reason(check, limits, checks, ""), None))
-    return replace(settled, lower=figure.low)

@@ -25,6 +25,7 @@ from distract.studies.gate.exact import HitCounts, RateTest
 from distract.studies.gate.identity import check_comparable, common_names
 from distract.studies.gate.limits import MOST, Limits, Place, list_kinds, name_check
 from distract.studies.gate.live import list_keys, record, replay_gate
+from distract.studies.gate.means import MeanTest, mean_tests
 from distract.studies.gate.power import cures, too_few_reason
 from distract.studies.gate.verdict import Check, Verdict, assess_run, conclude, has_labels
 
@@ -137,19 +138,18 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None, co
     notes = check_comparable(baseline, run) if baseline else []
     rises = rise_tests(baseline, run, limits) if baseline else []
     briefs = exact.read_briefs(run)
-    judged = exact.list_judged(run, briefs, limits) if limits.has_threshold or control else []
+    judged = exact.list_judged(run, briefs, limits, limits.has_threshold or control)
     # With a baseline some checks may lack a threshold; without one each needs one, if its effect has any.
     places = [place for place in judged if limits.threshold(*place) is not None]
-    places, worths = places if baseline else limits.keep_covered(judged), exact.count_worths(run, briefs, limits)
-    tests: list[RateTest | RiseTest] = [*rises]
-    if control:
-        checks = _check_excesses(run, limits, places, worths)
-    else:
-        counts = exact.count_run_hits(run, briefs, places, limits.margin)
-        tests = [*(RateTest(one, limits) for one in counts), *rises]
-        adjusted = intervals.holm([*(test.p_value for test in tests), *[1.0] * worths])
-        checks = [test.check(p, len(adjusted)) for test, p in zip(tests, adjusted, strict=False)]
-    checks += exact.check_worths(run, briefs, limits, len(checks) + worths)
+    places = places if baseline else limits.keep_covered(judged)
+    # What the judge's own noise brings about is no excess; a rate of what has no noise stays a rate.
+    noisy = [place for place in places if control and MEASURES[place.measure].is_paired]
+    counts = exact.count_run_hits(run, briefs, [place for place in places if place not in noisy], limits.margin)
+    tests: list[RateTest | RiseTest | MeanTest]
+    tests = [*(RateTest(one, limits) for one in counts), *rises, *mean_tests(run, briefs, limits)]
+    checks = _check_excesses(run, limits, noisy, len(tests)) if noisy else []
+    adjusted = intervals.holm([*(test.p_value for test in tests), *[1.0] * len(noisy)])
+    checks += [test.check(p, len(adjusted)) for test, p in zip(tests, adjusted, strict=False)]
     verdict = conclude(checks, limits, assess_run(briefs, run.parameters["protocols"], has_labels(run)), run.flaw)
     alone = [f"{test.place} ({test.alone[0]} before, {test.alone[1]} now)" for test in rises if any(test.alone)]
     notes += verdict.notes

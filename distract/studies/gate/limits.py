@@ -190,9 +190,9 @@ class Limits:
         return bool(self.others) or any(MEASURES[name].is_paired for name in self.measures)
 
     @property
-    def style(self) -> Mapping[str, float]:
-        """The largest gains of rewrites over their originals to accept, by measure."""
-        return {name: self.default(name) or 0.0 for name in self.measures if not MEASURES[name].is_paired}
+    def means(self) -> list[str]:
+        """The measures with a limit that are no rates of hits."""
+        return [name for name in self.measures if not MEASURES[name].is_hit_rate]
 
     @property
     def alpha(self) -> float:

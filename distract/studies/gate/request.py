@@ -91,14 +91,15 @@ def decide(
     baseline = None if baseline_path is None else runs.load(baseline_path)
     if baseline is not None and (why := unusable_reason(baseline)):
         raise UsageError(f"{baseline_path} {why}")
-    if baseline is None and not (limits.has_threshold or limits.style):
+    if baseline is None and not (limits.measures or limits.others):
         options = " or ".join(f"--{row.limit}" for row in list_rates() if row.is_paired)
         raise UsageError(f"no threshold: give {options}, the same in [tool.distract.gate], or --baseline")
     if baseline is not None and control:
         raise UsageError("--control needs a threshold; with --baseline, the noise affects both runs alike")
     if run is None:
-        if means := [MEASURES[name].limit for name in limits.style if not MEASURES[name].is_hit_rate]:
-            raise UsageError(f"--{means[0]} needs a finished run: run `distract attack` first, then gate its folder")
+        if limits.means:
+            option = MEASURES[limits.means[0]].limit
+            raise UsageError(f"--{option} needs a finished run: run `distract attack` first, then gate its folder")
         verdict, loaded = _decide_live(limits, overrides, baseline, anchors, more, listener)
     else:
         if "judge" in written:
@@ -162,8 +163,8 @@ def _decide_live(
     if lower := [one.name for one in named if isinstance(one, Degradation)]:
         raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
     # The noise of a gate is the judge's own, whatever the attacks.
-    measures = ["flip_rate"] if limits.has_threshold or not limits.style else []
-    measures += [name for name in limits.measures if name in limits.style or MEASURES[name].needs]
+    measures = ["flip_rate"] if limits.has_threshold or not limits.measures else []
+    measures += [name for name in limits.measures if not MEASURES[name].is_paired or MEASURES[name].needs]
     chosen = {"limit": None, **more, "measures": measures, "is_matched": False}
     audited, setup = session.open_selection(judge, chosen, listener)
     audited = add_pairs(shuffle_prompts(audited, baseline))

@@ -14,7 +14,7 @@ from distract.core import registry
 from distract.core.attack import Effect, name_effect
 from distract.core.records import BASELINE, MIRROR, RESAMPLED, Outcome, Response, Row, Side
 from distract.judging.verdicts import measure_margin, outcome
-from distract.stats.figure import CONFIDENCE, Condition, Counts, Figure, contrast, count, figure, rescale
+from distract.stats.figure import Condition, Counts, Figure, contrast, count, figure, rescale
 from distract.stats.measures import MEASURES, headline, is_labelled, primary_measure
 from distract.stats.trials import STYLES, Aim, Measure, Trial, Unit
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
@@ -163,14 +163,14 @@ class ProtocolTrials:
     def _join(self, design: str, aim: Aim | None, rule: str | None, place: Condition, margin: float) -> Iterator[Trial]:
         attack, severity = place
         if aim == "mark":
+            if self.protocol not in self.briefs.marks:
+                return iter(())
             fixed, flips = (self.briefs.of(self.protocol, design) for design in ("fixed", "flip"))
             return list_marks(fixed, flips, attack)
         rows = [row for row in self.briefs.of(self.protocol, design, attack) if severity in (None, row.b.severity)]
         return list_trials(rows, rule, attack, aim or "loser", margin)
 
-    def figure(
-        self, measure: Measure, rule: str | None, place: Condition, margin: float = 0.0, confidence: float = CONFIDENCE
-    ) -> Figure | None:
+    def figure(self, measure: Measure, rule: str | None, place: Condition, margin: float = 0.0) -> Figure | None:
         """Compute a measure under a condition; None for a difference without a trial."""
         counts, empty = self.count(measure, rule, place, margin), Figure(measure.name, self.protocol, rule, *place)
         if measure.minus:
@@ -181,7 +181,7 @@ class ProtocolTrials:
             same = measure.aim == other.aim
             empty = replace(empty, against=self.protocol, against_rule=rule, against_attack=BASELINE)
             return contrast(counts.values, rest.values, replace(empty, invalid=counts.invalid if same else 0))
-        full = replace(figure(measure, counts, empty, confidence), unit=measure.name_unit(rule))
+        full = replace(figure(measure, counts, empty), unit=measure.name_unit(rule))
         return rescale(full, measure.scale) if measure.scale else full
 
 
