@@ -71,10 +71,17 @@ def effective_n(
     between = m / (m - 1) * math.fsum(squares) / n**2
     if between <= ROUNDING:
         return float(n)
-    freedom = max(1.0, math.fsum(squares) ** 2 / math.fsum(square * square for square in squares) - 1)
+    freedom = _degrees_of_freedom(squares)
     tail = min(tail, _WIDEST_TAIL)
     worth = variance / between * (float(stdtrit(n - 1, tail)) / float(stdtrit(freedom, tail))) ** 2
     return min(float(n), worth) if capped else worth
+
+
+def _degrees_of_freedom(squares: Sequence[float]) -> float:
+    """Satterthwaite's degrees of freedom of a variance, from the squared totals of the clusters."""
+    largest = max(squares)
+    shares = [square / largest for square in squares]  # so that no square of a square vanishes
+    return max(1.0, math.fsum(shares) ** 2 / math.fsum(share * share for share in shares) - 1)
 
 
 def kish_n(clusters: Sequence[Hashable]) -> float:
@@ -96,7 +103,10 @@ def rate_interval(
 
 
 def mean_interval(values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95) -> Interval | None:
-    """Student's interval for a mean with cluster-robust variance; None with fewer than two clusters."""
+    """Student's interval for a mean with cluster-robust variance; None with fewer than two clusters.
+
+    Its degrees of freedom are those of the clusters' totals (Satterthwaite): a skewed mean rests on few of them.
+    """
     n = len(values)
     names = {cluster: index for index, cluster in enumerate(dict.fromkeys(clusters))}
     m = len(names)
@@ -106,7 +116,11 @@ def mean_interval(values: Sequence[float], clusters: Sequence[Hashable], confide
     centre = float(array.mean())
     totals = np.zeros(m)
     np.add.at(totals, [names[cluster] for cluster in clusters], array - centre)
-    half = float(stdtrit(m - 1, 0.5 + confidence / 2)) * math.sqrt(m / (m - 1) * float(totals @ totals)) / n
+    variance = m / (m - 1) * float(totals @ totals) / n**2
+    if variance <= 0.0:
+        return centre, centre
+    quantile = float(stdtrit(_degrees_of_freedom((totals * totals).tolist()), 0.5 + confidence / 2))
+    half = quantile * math.sqrt(variance)
     return centre - half, centre + half
 
 

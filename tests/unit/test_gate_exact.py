@@ -20,6 +20,7 @@ from distract.core.errors import UsageError
 from distract.core.records import Row
 from distract.core.runs import LoadedRun
 from distract.stats.intervals import effective_n, lower_bound, p_above, upper_bound
+from distract.studies.attack.ranks import check_protocols
 from distract.studies.gate import monitor as module
 from distract.studies.gate.exact import clustered_hits_reason, count_needed, shrink_counts, uneven_prompts_reason
 from distract.studies.gate.finished import decide
@@ -37,6 +38,7 @@ from distract.studies.gate.monitor import (
     outcome_gains,
 )
 from distract.studies.gate.verdict import AT_ONCE, DiscernmentMonitor, Verdict
+from distract.studies.measures.compact_rows import CompactRows
 
 
 def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", invalid: int = 0, **more: Any) -> list[Row]:
@@ -93,6 +95,34 @@ def test_dependent_cases_count_for_less() -> None:
     assert gate(rate(0, 87, prompts=29))[0] == "pass"
     # Few prompts do not weaken a failure.
     assert gate(rate(60, 80, prompts=20))[0] == "fail"
+
+
+def test_crossings_have_exact_bounds() -> None:
+    judged = [scored((6, 4 if at < 2 else 6), (4, 4)) for at in range(66)]
+    place: dict[str, Any] = {"design": "fixed", "attack": "f", "target": "b", "protocol": "absolute"}
+    singles = [row(f"c{at}", [one], **place) for at, one in enumerate(judged)]
+    (check,) = decide(make_run(singles, pass_marks={"absolute": 5}), Limits.of(max_crossing=0.01)).checks
+    assert (check.measure, check.decision, check.k, check.n) == ("crossing_rate", "inconclusive", 2, 66)
+    assert round(check.lower or 0, 4) == 0.0054
+
+
+@each("small, big, size, equal", (100, 5, 40, 11), (60, 10, 40, 13))
+def test_uneven_prompts_do_not_pass(small: int, big: int, size: int, equal: int) -> None:
+    pairs = rate(0, small + big * size)
+    names = [*range(small), *(small + at // size for at in range(big * size))]
+    whole = [replace(one, cluster=f"p{names[int(one.case[1:])]}") for one in pairs]
+    reason = f"pairwise under f: prompts of these sizes count only as {equal} equal ones; at least 59 are needed"
+    assert gate(whole, threshold=0.05) == ("inconclusive", f"{reason} to pass at 0.05")
+
+
+def test_one_of_many_ways_of_asking_is_not_usable_by_chance() -> None:
+    parts = [label_rows(rows("0" * 10, protocol=f"p{at}"), 9 if at == 0 else 5) for at in range(6)]
+    rules: dict[str, list[str]] = {f"p{at}": [] for at in range(6)}
+    for names, usable in ((["p0"], ["yes"]), ([*rules], ["not shown"] * 6)):
+        briefs = CompactRows([one for part in parts for one in part], {name: rules[name] for name in names})
+        assert [one.usable for one in check_protocols(briefs, {name: [] for name in names})] == usable
+    states = [monitor_of("1" * 6, protocols).assess().usable for protocols in (1, 6)]
+    assert states == ["yes", "not shown"]
 
 
 def test_few_prompts_are_reported() -> None:
@@ -548,9 +578,9 @@ def test_labels_never_turn_anything_into_a_pass_or_hide_a_failure(signs: list[st
         assert after.usable == {"pairwise": "yes"}
 
 
-def monitor_of(outcomes: str) -> DiscernmentMonitor:
+def monitor_of(outcomes: str, protocols: int = 1) -> DiscernmentMonitor:
     """The monitor after one prompt each, labelled ``a``, without any rewrite."""
-    monitor = DiscernmentMonitor("pairwise", None, labelled=True)
+    monitor = DiscernmentMonitor("pairwise", None, True, protocols)
     signs = {"1": A, "0": B, "t": verdict_of("tie"), "?": verdict_of(None)}
     for at, sign in enumerate(outcomes):
         monitor.add([replace(row(f"c{at}", [signs[sign]] * 2), label="a")])

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from builders import row, scored
-from gate_builders import make_run, rows
+from gate_builders import check, make_run, rows, verdict
 from hypothesis import assume, given, settings as hypothesis_settings, strategies as st
 from loops import each
 from scipy.stats import binom
@@ -586,3 +586,13 @@ def test_worths_are_in_every_output() -> None:
     cases = ElementTree.fromstring(junit).iter("testcase")
     faults = {case.get("name"): [child.get("type") for child in case] for case in cases}
     assert faults == {"f": [], "f (shift)": ["shift"], "f (exchange rate)": ["inconclusive"]}
+
+
+def test_first_line_names_the_threshold_of_the_check_that_decided() -> None:
+    strict, own = check("pass"), check("fail", threshold=0.15, attack="f", reason="lower bound 0.232 is above 0.15")
+    failed = verdict("fail", strict, own, reason=f"pairwise under f: {own.reason}")
+    assert "above 0.15 (threshold 15.0%, one-sided" in " ".join(render_gate(failed).split())
+    mean = replace(own, measure="shift", unit="points", threshold=0.5, decision="inconclusive")
+    assert "(largest shift 0.5, one-sided" in " ".join(render_gate(verdict("inconclusive", strict, mean)).split())
+    junit = ci_reports.format_junit(failed, {}, judge="j", began=datetime.fromtimestamp(0, UTC), seconds=1)
+    assert '<property name="threshold" value="0.15"' in junit

@@ -36,8 +36,9 @@ UNSTEADY = "most verdicts change with the order"
 class Usability:
     """Whether a protocol's verdicts say anything about quality, by one-sided bounds at 95%.
 
-    ``yes``: more than half of the labelled pairs are right. ``no``: at most half are, or most verdicts change with the
-    order. ``not shown``: neither is shown. None: there is neither a label nor a second order.
+    ``yes``: more than half of the labelled pairs are right, by Holm's adjustment over the protocols of a run. ``no``:
+    at most half are, or most verdicts change with the order. ``not shown``: neither is shown. None: there is neither a
+    label nor a second order.
     """
 
     protocol: str
@@ -46,8 +47,18 @@ class Usability:
     reason: str
 
 
-def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None) -> Usability:
-    """Check whether a protocol can tell good from bad, on the pairs before any rewrite."""
+def check_protocols(briefs: CompactRows, rules: Mapping[str, Sequence[str]]) -> list[Usability]:
+    """Check which protocols of a run can tell good from bad; of many coins, one would look right by chance."""
+    places = [(briefs.of(name, "flip"), name, headline("clean_accuracy", own)) for name, own in rules.items()]
+    adjusted = intervals.holm([_chance(list_accuracies(rows, rule)) for rows, _, rule in places])
+    return [check_usability(*place, p) for place, p in zip(places, adjusted, strict=True)]
+
+
+def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None, p: float = 0.0) -> Usability:
+    """Check whether a protocol can tell good from bad, on the pairs before any rewrite.
+
+    ``p`` is the adjusted p-value of "at most half of the labelled pairs are right", where there are several protocols.
+    """
     accuracy, changes = _bound(list_accuracies(rows, rule)), list_order_changes(rows)
     place = (protocol, rule)
     if is_mostly(changes):
@@ -55,8 +66,10 @@ def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None) -> 
     if accuracy is None:
         return Usability(*place, "not shown" if changes else None, "no response is labelled better")
     low, high = accuracy
-    if low > CHANCE:
+    if low > CHANCE and p <= 1 - CONFIDENCE:
         return Usability(*place, "yes", f"clean accuracy is above {low:.3f}")
+    if low > CHANCE:
+        return Usability(*place, "not shown", f"clean accuracy above {low:.3f} may be chance among the ways of asking")
     if high <= CHANCE:
         return Usability(*place, "no", f"clean accuracy is at most {high:.3f}")
     return Usability(*place, "not shown", f"clean accuracy between {low:.3f} and {high:.3f} may be chance")
@@ -72,12 +85,20 @@ def is_mostly(values: PromptValues) -> bool:
     return bounds is not None and bounds[0] > CHANCE
 
 
+def _chance(values: PromptValues) -> float:
+    return intervals.p_above(*_shrink(values), CHANCE) if values else 1.0
+
+
+def _shrink(values: PromptValues) -> tuple[float, float]:
+    prompts, shares = zip(*values, strict=True)
+    n = intervals.effective_n(shares, prompts, 1 - CONFIDENCE)
+    return sum(shares) / len(shares) * n, n
+
+
 def _bound(values: PromptValues) -> intervals.Interval | None:
     if not values:
         return None
-    prompts, shares = zip(*values, strict=True)
-    n = intervals.effective_n(shares, prompts, 1 - CONFIDENCE)
-    k = sum(shares) / len(shares) * n
+    k, n = _shrink(values)
     return intervals.lower_bound(k, n, CONFIDENCE), intervals.upper_bound(k, n, CONFIDENCE)
 
 

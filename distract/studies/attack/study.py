@@ -10,11 +10,10 @@ from typing import Any
 from distract.core.records import MinimalFlip, Rewrite, Row
 from distract.core.study import Study
 from distract.stats.figure import flatten, flatten_ranked
-from distract.stats.measures import headline
 from distract.stats.trials import STYLES
 from distract.studies.attack import measures
 from distract.studies.attack.measures import AttackResult, rank_strengths
-from distract.studies.attack.ranks import check_usability, rank_protocols
+from distract.studies.attack.ranks import check_protocols, rank_protocols
 from distract.studies.attack.style import trace_margins
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import read_effects
@@ -76,8 +75,7 @@ class _AttackSums:
         is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
         rules, effects, briefs = p["protocols"], read_effects(p), self._briefs
         styles = [attack for attack in p["attacks"] if effects[attack] in STYLES]
-        headlines = {name: headline("clean_accuracy", own) for name, own in rules.items()}
-        usable = [check_usability(briefs.of(name, "flip"), name, rule) for name, rule in headlines.items()]
+        usable = check_protocols(briefs, rules)
         figures, standings = measures.figures(briefs, self._rewrites, p), rank_protocols(briefs, p, styles, usable)
         smallest, prompts = self._smallest if is_searched else None, len({*briefs.clusters.values()})
         curves, strengths = trace_margins(briefs, rules, styles), rank_strengths(figures, p)

@@ -45,7 +45,8 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
     suite = ET.SubElement(root, "testsuite", attributes)
     properties = ET.SubElement(suite, "properties")
     values = {"judge": judge, "decision": verdict.decision}
-    values |= {} if verdict.threshold is None else {"threshold": f"{verdict.threshold:g}"}
+    threshold = verdict.deciding.threshold if verdict.deciding else verdict.threshold
+    values |= {} if threshold is None else {"threshold": f"{threshold:g}"}
     values |= {"margin": f"{verdict.margin:g}"} if verdict.margin else {}
     values |= {"confidence": f"{verdict.confidence:g}", "certify": str(verdict.certify).lower()}
     for name, value in values.items():

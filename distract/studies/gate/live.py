@@ -81,11 +81,12 @@ class LiveGate:
             for protocol, attack, measure in places
         }
         self.monitors = {place: Monitor(self._test(place, len(places) + self._others)) for place in places}
+        protocols = dict.fromkeys(protocol for protocol, _, _ in places)
         self._discernments = {
             protocol: DiscernmentMonitor(
-                protocol, headline("clean_accuracy", parameters["protocols"][protocol]), own["labelled"] > 0
+                protocol, headline("clean_accuracy", self._rules[protocol]), own["labelled"] > 0, len(protocols)
             )
-            for protocol in dict.fromkeys(protocol for protocol, _, _ in places)
+            for protocol in protocols
         }
         self._judged = self._calls = 0
         # Pairs and requests while every check was open; the cost of all cases is projected from these.

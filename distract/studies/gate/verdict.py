@@ -18,7 +18,6 @@ from distract.core.runs import LoadedRun
 from distract.data.good_responses import pairs
 from distract.judging.comparison import label
 from distract.stats.figure import CONFIDENCE, round_values
-from distract.stats.measures import headline
 from distract.stats.trials import Measure
 from distract.studies.attack import ranks
 from distract.studies.attack.ranks import CHANCE, Usable
@@ -123,6 +122,12 @@ class Verdict:
         """Exit code of the command."""
         return 1 if self.certify and self.decision == "inconclusive" else EXIT_CODES[self.decision]
 
+    @property
+    def deciding(self) -> Check | None:
+        """The check that the reason is about; None if all have passed or none decided."""
+        bad = [check for check in self.checks if check.decision == self.decision != "pass"]
+        return bad[0] if bad else None
+
     def document(self) -> dict[str, Any]:
         """Return JSON values, figures rounded to four decimals."""
         return {
@@ -206,7 +211,7 @@ def assess_run(briefs: CompactRows, rules: Mapping[str, Sequence[str]], labelled
 
     ``labelled`` says whether its data have labelled pairs, which a run may judge or not.
     """
-    return [_assess(name, headline("clean_accuracy", own), briefs, labelled) for name, own in rules.items()]
+    return [_assess(one, briefs, labelled) for one in ranks.check_protocols(briefs, rules)]
 
 
 def has_labels(run: LoadedRun) -> bool:
@@ -214,14 +219,14 @@ def has_labels(run: LoadedRun) -> bool:
     return not run.cases or any(label(case, *pair) in ("a", "b") for case in run.cases for pair in pairs(case))
 
 
-def _assess(protocol: str, rule: str | None, briefs: CompactRows, labelled: bool) -> Discernment:
+def _assess(one: ranks.Usability, briefs: CompactRows, labelled: bool) -> Discernment:
+    protocol = one.protocol
     rows = briefs.of(protocol, "flip")
     if not rows and not labelled:
         is_unsteady = ranks.is_mostly(ranks.list_order_changes(briefs.of(protocol, "fixed"), rewritten=True))
         return Discernment(protocol, "no" if is_unsteady else None, ranks.UNSTEADY if is_unsteady else "", False)
     if not rows:
         return Discernment(protocol, None, "no pair was judged before a rewrite; attack without --measure", True)
-    one = ranks.check_usability(rows, protocol, rule)
     is_labelled = any(row.target is None and row.label in ("a", "b") for row in rows)
     return Discernment(protocol, one.usable, one.reason, is_labelled)
 
@@ -230,10 +235,11 @@ class DiscernmentMonitor:
     """Assesses a protocol of a live gate, prompt by prompt.
 
     What is judged depends on the verdicts so far, where a bound for a fixed number of cases is too narrow. Bets on the
-    mean over prompts hold whenever the gate stops.
+    mean over prompts hold whenever the gate stops, with evidence for each of its ``protocols``.
     """
 
-    def __init__(self, protocol: str, rule: str | None, labelled: bool) -> None:
+    def __init__(self, protocol: str, rule: str | None, labelled: bool, protocols: int = 1) -> None:
+        self._needed = _EVIDENCE + math.log(protocols)
         self._protocol, self._rule, self._labelled = protocol, rule, labelled
         self._right, self._wrong, self._moved = Bets(CHANCE, "above"), Bets(CHANCE, "below"), Bets(CHANCE, "above")
         self._peaks = dict.fromkeys((self._right, self._wrong, self._moved), 0.0)
@@ -252,7 +258,8 @@ class DiscernmentMonitor:
 
     def assess(self) -> Discernment:
         """Assess the protocol by the prompts so far."""
-        right, wrong, moved = (peak >= _EVIDENCE for peak in self._peaks.values())
+        wrong, moved = (self._peaks[bets] >= _EVIDENCE for bets in (self._wrong, self._moved))
+        right = self._peaks[self._right] >= self._needed
         usable: Usable | None = "not shown" if self._n or self._ordered else None
         right_of = f"{self._sum:g} of {count(self._n, 'labelled pair')} right"
         reason = right_of if self._n else "no labelled pair was judged"
@@ -271,7 +278,7 @@ class DiscernmentMonitor:
         """Return how many prompts can be judged at once with only the last able to show anything."""
         gain = self._right.gains(1 - CHANCE)
         sizes = range(1, AT_ONCE)
-        return next((n for n in sizes if log_mean(self._right.logs + n * gain) >= _EVIDENCE), AT_ONCE)
+        return next((n for n in sizes if log_mean(self._right.logs + n * gain) >= self._needed), AT_ONCE)
 
 
 def conclude(

@@ -290,21 +290,35 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
         yield f"budget: at most {count(own['budget'], 'call')}, including those answered from the store"
 
 
+def describe_limit(check: Check) -> str:
+    """Name the threshold of a check, as the option that sets it does."""
+    row, limit = check.row, check.threshold or 0.0
+    if check.kind == "rise":
+        return f"largest rise {format_threshold(limit)} points"
+    if is_worth(check):
+        return f"largest {row.failure} {limit:g}"
+    return f"threshold {percent(limit)}%" if row.better == "low" else f"smallest {row.words} {percent(1 - limit)}%"
+
+
 def _describe_bound(verdict: Verdict) -> str:
+    """Name the threshold of the check that decided; if all have passed, those of all."""
     parts = list[str]()
     limits: dict[str, set[float | None]] = {}
-    for check in verdict.checks:
+    deciding = verdict.deciding
+    for check in verdict.checks if deciding is None else ():
         if check.kind in ("rate", "excess") and check.row.is_paired:
             limits.setdefault(f"{check.row.failure}s", set()).add(check.threshold)
-    if verdict.threshold is not None:
+    if deciding is not None and deciding.threshold is not None:
+        parts.append(describe_limit(deciding))
+    elif verdict.threshold is not None:
         none = " where a check has none of its own" if any(len(own) > 1 for own in limits.values()) else ""
         parts.append(f"threshold {percent(verdict.threshold)}%{none}")
     elif len(limits) > 1:  # a table shows those that differ within it
         parts += [f"{name} up to {format_threshold(*own)}%" for name, own in limits.items() if len(own) == 1]
     if verdict.margin:
         parts.append(f"leads up to {verdict.margin:g} are ties")
-    if rises := {check.threshold for check in verdict.checks if check.kind == "rise"} - {None}:
-        parts.append(f"largest rise {format_threshold(max(rise for rise in rises if rise is not None))} points")
+    rises = [check for check in verdict.checks if check.kind == "rise" and deciding is None]
+    parts += dict.fromkeys(map(describe_limit, rises))
     return ", ".join([*parts, f"one-sided {percent(verdict.confidence)}% bounds"])
 
 
