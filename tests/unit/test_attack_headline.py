@@ -191,10 +191,8 @@ def test_flips_net_of_all_and_beyond_a_margin(seed: int) -> None:
             if before in ("a", "b"):
                 after = pick(run.rows, protocol, "flip", "placebo", OTHER[before]).get(case)
                 if after and decide(after, rule):
-                    for target in "ab":
-                        rewritten = pick(run.rows, protocol, "flip", "placebo", target).get(case)
-                        end, start = measure_lead(rewritten) if rewritten else None, measure_lead(one)
-                        moves += [] if end is None or start is None else [abs(end - start)]
+                    end, start = measure_lead(after), measure_lead(one)
+                    moves += [] if end is None or start is None else [abs(end - start)]
         shown = run.get("indifference_margin", protocol, "score" if protocol == "scored" else None, "none")
         margin = float(np.quantile(moves, 0.95)) if len(moves) >= LEAST else None
         assert (shown.n if shown else 0) == len(moves)

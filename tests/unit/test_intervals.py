@@ -277,8 +277,9 @@ def test_mean_follows_its_definition(rows: list[tuple[float, int]]) -> None:
     if m == 1:
         assert mean_interval(values, [cluster for _, cluster in rows]) is None
         return
-    variance = m / (m - 1) * sum(sum((v - centre) / n for v, c in rows if c == name) ** 2 for name in names)
-    half = stats.t.ppf(0.975, m - 1) * sqrt(variance)
+    squares = [sum((v - centre) / n for v, c in rows if c == name) ** 2 for name in names]
+    freedom = sum(squares) ** 2 / sum(square**2 for square in squares) - 1 if max(squares) > 1e-30 else 1
+    half = stats.t.ppf(0.975, max(1, freedom)) * sqrt(m / (m - 1) * sum(squares))
     interval = mean_interval(values, [cluster for _, cluster in rows])
     assert interval == pytest.approx((centre - half, centre + half), abs=1e-9)
 

@@ -211,9 +211,8 @@ def _ratio(sums: np.ndarray, counts: np.ndarray, severities: Sequence[int]) -> t
 def _placebo_changes(flips: Sequence[CompactRow], rule: str | None, placebo: str) -> list[float]:
     """Return how far each margin moves when the loser gets its placebo."""
     trials = list_trials(flips, rule, placebo)
-    before = {one.unit: one.rows[0].margin for one in trials if one.before == "a" and one.after is not None}
-    rewritten = [(pair_unit(row), row.margin) for row in flips if row.attack == placebo and row.target is not None]
-    moves = [(before[unit], margin) for unit, margin in rewritten if unit in before]
+    rows = [trial.rows for trial in trials if trial.before == "a" and trial.after is not None]
+    moves = [(before.margin, after.margin) for before, after in rows]
     return [abs(end - start) for start, end in moves if start is not None and end is not None]
 
 
