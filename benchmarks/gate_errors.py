@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 from clustered_gates import DECISIONS, Ints, clustered, power, prompt, single as singles
+from finished_gates import finished
 from numpy.typing import NDArray
 
 from distract.stats.intervals import holm
@@ -195,6 +196,7 @@ def main() -> None:
         singles(),
         clustered(three, sets),
         power(four, sets),
+        finished(options.seed, sets),
     ):
         for line in part:
             print(line, flush=True)
