@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from distract.core import timer
@@ -87,6 +88,25 @@ def cost(prices: Mapping[Role, Price], tokens: Mapping[Role, tuple[int, int]]) -
     """Sum the US dollars for models with a known price; None if there are none."""
     known = [prices[role].of(*used) for role, used in tokens.items() if role in prices]
     return sum(known) if known else None
+
+
+@lru_cache(maxsize=4096)
+def _weigh_character(character: str) -> float:
+    """Tokens per character, between those of vocabularies that know its script well and those that hardly do."""
+    if character.isascii():
+        kinds = {str.isalpha: 0.06, str.isdigit: 1.0, "\n".__eq__: 0.9, str.isspace: 0.0}
+        return next((tokens for is_kind, tokens in kinds.items() if is_kind(character)), 0.75)
+    return next(tokens for start, tokens in _SCRIPTS if ord(character) >= start)
+
+
+_SCRIPTS = ((0x10000, 2.5), (0x2E80, 1.5), (0x900, 1.0), (0x590, 0.85), (0x370, 0.65), (0x80, 1.0))
+"""Tokens per character from these code points: emoji, Chinese to Korean, Indian scripts and signs, Hebrew and Arabic,
+Greek and Cyrillic, accented Latin letters."""
+
+
+def estimate_tokens(text: str) -> float:
+    """Estimate the tokens of a text by its kinds of characters, without a tokenizer."""
+    return 0.8 * len(text.split()) + sum(_weigh_character(one) * number for one, number in Counter(text).items())
 
 
 def format_dollars(amount: float) -> str:

@@ -1,122 +1,231 @@
-"""Estimate the requests of a run, by stepping the plans of a few cases with a fake judge."""
+"""Estimate the most requests that a run may make, by stepping the plans of some cases with stand-in models."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from distract.core.backend import Backend, Batch
-from distract.core.job import Estimate, Job
+from distract.core.job import Estimate, Job, StageSample
 from distract.core.loop import execute
-from distract.core.plan import Plan
-from distract.core.records import CaseResult, Reply, Request
-from distract.core.store import Store
+from distract.core.plan import PENDING, Plan, tap
+from distract.core.plugin import Comparison, Protocol
+from distract.core.records import CaseResult, Judgment, Reply, Request, Role
+from distract.core.store import Answerer, Store
+from distract.core.usage import estimate_tokens
 from distract.judging.instructions import VERDICT_TOKENS
-from distract.models.scripted import ScriptedBackend, make_planted
+from distract.models.scripted import FAIR, OPPOSITE, Answer, ScriptedBackend, make_reply, plant
 
-CHARACTERS_PER_TOKEN = 4.2
-"""Typical for English text in current tokenizers; only the estimate uses it."""
+ERRORS = 3.0
+"""Standard errors to add to the requests of a sample of cases, so that those of all cases are hardly ever more."""
+
+WORDY = 3
+"""Cases in which stand-ins answer at full length."""
+
+_REASON = "That is one of the reasons that a judge may write before its verdict.\n"
+
+Sizes = dict[object, tuple[float, int]]
+"""Requests, each with the tokens of its prompt and the token limit of its answer."""
+Walk = tuple[CaseResult, Mapping[Role, Sizes]]
+"""The result of a plan, and by role the requests that no earlier plan made."""
+
+_HELPERS: Mapping[Role, str] = {"reference": "reference model", "generator": "generator", "verifier": "verifier"}
 
 
 def estimate(job: Job[Any]) -> Estimate:
-    """Estimate the requests of a run.
+    """Estimate the most requests of a run.
 
-    The fake judge never ties two authors, so every pair is attacked; a real one asks for a little less, or a little
-    more if its score and rating name different losers. A generator model is assumed to succeed at once as often as the
-    rules do. Protocols are stepped separately, because requests that they share in the sampled cases may not be shared
-    in others.
+    The stand-in judge never ties two authors, so every pair is attacked: the response whose rewrites cost more, or both
+    if the rules of a protocol may name different losers. Its orders disagree where a protocol then asks more, and a
+    generator succeeds in its last attempt. Protocols are stepped separately, because requests that they share in the
+    sampled cases may not be shared in others.
     """
-    total = defaultdict[str, float](float)
-    helped = job.parameters.get("reference") is not None
-    requests: dict[str, int] = {}
+    total, most, requests = defaultdict[str, float](float), Counter[Role](), dict[str, int]()
     for protocol in job.protocols or (None,):
-        seen: set[str] = set()
-        requested = 0.0
-        for sample in job.samples(protocol):
-            stepped = simulate(sample.plans, helped)
-            new = {key: size for key, size in stepped.judge.items() if key not in seen}
-            seen |= new.keys()
-            requested += len(new) * sample.scale
-            total["reference"] += len(stepped.reference) * sample.scale
-            total["comparisons"] += stepped.comparisons * sample.scale
-            total["characters"] += sum(length for length, _ in new.values()) * sample.scale
-            total["answers"] += sum(room for _, room in new.values()) * sample.scale
-            if sample.rewrites:
-                rewrites = [one for done in stepped.done for one in done.rewrites]
-                total["rewrites"] += len(rewrites) * sample.scale
-                total["generator"] += len(stepped.generator) * sample.scale
-                controls = job.parameters["controls"]
-                ruled = sum(one.generator == "rules" and one.response.attack in controls for one in rewrites)
-                total["drafts"] += (len(rewrites) - ruled) * sample.scale
+        has_rules = protocol is not None and len(protocol.rules) > 1
+        for sample, cases, growth in _step_stages(job, protocol):
+            judged = [_merge(walks if has_rules else walks[:1], "judge", has_rules) for walks in cases]
+            dearer = [0 if has_rules else _count_dearer(walks) for walks in cases]
+            number = scale_up([len(one) + more for one, more in zip(judged, dearer, strict=True)], sample.scale)
+            most["judge"] += number
+            sizes = [size for one in judged for size in one.values()]
+            total["prompts"] += sum(prompt for prompt, _ in sizes) * growth * number / max(1, len(sizes))
+            total["answers"] += sum(answer for _, answer in sizes) * number / max(1, len(sizes))
+            is_any = has_rules or len(job.protocols) > 1
+            for role in (one for one in _HELPERS if sample.rewrites or one == "reference"):
+                most[role] += scale_up([len(_merge(walks, role, is_any)) for walks in cases], sample.scale)
+            results = [walks[0][0] for walks in cases]
+            total["comparisons"] += count_comparisons(results) * sample.scale
+            total["rewrites"] += sum(len(one.rewrites) for one in results) * sample.scale * sample.rewrites
         if protocol is not None:
-            requests[protocol.name] = round(requested)
-    drafts = round(total["drafts"]) * (job.parameters.get("asking") or {"best_of": 1})["best_of"]
-    if total["reference"]:
-        requests["reference model"] = round(total["reference"])
-    if "generator" in job.models:
-        requests["generator"] = round(total["generator"])
-    if "verifier" in job.models:
-        requests["verifier"] = drafts * 2
-    tokens = round(total["characters"] / CHARACTERS_PER_TOKEN)
-    return Estimate(round(total["comparisons"]), round(total["rewrites"]), requests, tokens, round(total["answers"]))
+            requests[protocol.name] = most.pop("judge", 0)
+    requests |= {name: most[role] for role, name in _HELPERS.items() if most[role]}
+    return Estimate(
+        round(total["comparisons"]),
+        round(total["rewrites"]),
+        requests,
+        round(total["prompts"]),
+        round(total["answers"]),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
-    """Plans stepped with a fake judge: by request, the characters of the prompt and the token limit of the answer."""
+def _step_stages(
+    job: Job[Any], protocol: Protocol | None
+) -> Iterator[tuple[StageSample, list[tuple[Walk, ...]], float]]:
+    """Step the plans of each stage with one judge, or with two that prefer opposite authors.
 
-    done: tuple[CaseResult, ...]
-    judge: Mapping[str, tuple[int, int]]
-    reference: Mapping[str, tuple[int, int]]
-    generator: Mapping[str, tuple[int, int]]
+    Returns the walks by case, and by how much prompts grow because later ones contain answers of full length. Those are
+    slow to read, so few cases have to do.
+    """
+    if protocol and protocol.calls.conflict:
+        protocol = replace(protocol, ask=partial(_disagree, protocol))
+    judges = (FAIR, OPPOSITE) if "flip" in job.parameters.get("designs", ()) else (FAIR,)
+    walked = [_step_samples(job, protocol, judge) for judge in judges]
+    wordy = _step_samples(job, protocol, FAIR, WORDY)
+    for (sample, cases), *others, (_, few) in zip(*walked, wordy, strict=True):
+        lengths = [
+            [prompt for _, requests in part for prompt, _ in requests["judge"].values()]
+            for part in (few, cases[: len(few)])
+        ]
+        long, short = (statistics.fmean(part) if part else 0.0 for part in lengths)
+        yield sample, [*zip(cases, *(other for _, other in others), strict=True)], long / short if short else 1.0
 
-    @property
-    def comparisons(self) -> int:
-        """Number of comparisons judged; one that several rows share counts once."""
-        rows = (row for done in self.done for row in done.rows if row.judgments)
-        # A list may be judged for two of its pairs, so requests alone do not distinguish comparisons.
-        return len(
-            {(row.case, row.protocol, row.design, row.attack, row.a, row.b, row.place, row.keys) for row in rows}
-        )
+
+def _step_samples(
+    job: Job[Any], protocol: Protocol | None, judge: Answer, wordy: int = 0
+) -> list[tuple[StageSample, list[Walk]]]:
+    with StandIns(job.models, judge, wordy > 0) as models:
+        return [(sample, [*map(models.step, islice(sample.plans, wordy or None))]) for sample in job.samples(protocol)]
 
 
-def simulate(plans: Iterable[Plan[CaseResult]], helped: bool) -> Simulation:
-    """Step plans with a fake judge, which never ties two authors and answers at full length."""
-    fake = make_planted("fair")
-    seen, helping, writing = (dict[str, tuple[int, int]]() for _ in range(3))
-    with Store(Path(":memory:"), fake.identity, fake.reads_slots) as store:
-        helper = _RequestLog(fake, helping if helped else seen), store
-        judge = _RequestLog(fake, seen), store
-        # Its replies need no meaning: a stand-in for the generator ignores them.
-        generator = _RequestLog(ScriptedBackend(lambda _: ""), writing), store
-        done = tuple(execute(plans, {"judge": judge, "reference": helper, "generator": generator}))
-    return Simulation(done, seen, helping, writing)
+def _disagree(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
+    """Ask, and prefer the response shown first where one round has both orders."""
+
+    def prefer_first(requests: Sequence[Request], replies: Sequence[Reply]) -> list[Reply]:
+        shown = [request.slots.shown if request.slots and request.slots.outcomes else () for request in requests]
+        is_both = [len(one) == 2 and one[::-1] in shown for one in shown]
+        return [
+            make_reply(request, {"first": 1.0}) if is_one and reply is not PENDING else reply
+            for request, reply, is_one in zip(requests, replies, is_both, strict=True)
+        ]
+
+    return tap(protocol.ask(comparison), on_replies=prefer_first)
+
+
+def _merge(walks: Sequence[Walk], role: Role, is_both: bool) -> Sizes:
+    """What a role is asked for a case by both judges, or by the one that asks more."""
+    sizes = [requests[role] for _, requests in walks]
+    return {key: size for one in sizes for key, size in one.items()} if is_both else max(sizes, key=len)
+
+
+def _count_dearer(walks: Sequence[Walk]) -> int:
+    """How many requests more the rewrites need if in each pair the response whose rewrites need more loses.
+
+    What several pairs share counts once for each response, since in an intransitive judge's eyes all may lose.
+    """
+    parts: list[dict[object, set[object]]] = []
+    for done, _ in walks:
+        fixed = {key for row in done.rows if row.target is None or row.design != "flip" for key in row.keys}
+        parts.append(defaultdict(set))
+        for row in done.rows:
+            own = {(row.attack, key) for key in row.keys if key not in fixed}
+            parts[-1][row.a.author, row.b.author] |= own
+    uses = Counter(key for pair in parts[0] for key in set().union(*(part[pair] for part in parts)))
+    shared = {key for key, pairs in uses.items() if pairs > 1}
+    most = len(shared) + sum(max(len(part[pair] - shared) for part in parts) for pair in parts[0])
+    return most - len(set().union(*parts[0].values()))
+
+
+def scale_up(counts: Sequence[int], scale: float) -> int:
+    """Scale the requests of a sample of cases to all, with ``ERRORS`` for those that are not in it."""
+    unknown = len(counts) * (scale - 1 if scale >= 1 else scale)
+    spread = statistics.stdev(counts) if len(counts) > 1 else 0.0
+    error = spread * math.sqrt(unknown + unknown**2 / max(1, len(counts)))
+    return math.ceil(sum(counts) * scale + ERRORS * error - 1e-6)
+
+
+def count_comparisons(results: Sequence[CaseResult]) -> int:
+    """Count comparisons judged; one that several rows share counts once."""
+    rows = (row for done in results for row in done.rows if row.judgments)
+    # A list may be judged for two of its pairs, so requests alone do not distinguish comparisons.
+    return len({(row.case, row.protocol, row.design, row.attack, row.a, row.b, row.place, row.keys) for row in rows})
+
+
+class StandIns:
+    """Stand-ins for the models of a run, which log their requests; a context manager.
+
+    The judge answers at full length if ``is_wordy``; the verifier accepts; the generator's texts need no meaning.
+    """
+
+    def __init__(self, models: Mapping[Role, Backend], judge: Answer = FAIR, is_wordy: bool = True) -> None:
+        planted, accepting = plant("", judge), ScriptedBackend(lambda _: Reply(probabilities=(1.0, 0.0), mass=1.0))
+        own: Mapping[Role, Backend] = {
+            "judge": planted,
+            "reference": planted,
+            "generator": ScriptedBackend(lambda _: ""),
+            "verifier": accepting,
+        }
+        is_structured = {role: one.reads_slots for role, one in models.items()}
+        self._logs: dict[Role, _RequestLog] = {
+            role: _RequestLog(one, is_structured.get(role, False), is_wordy) for role, one in own.items()
+        }
+        if models.get("reference") is models.get("judge"):
+            self._logs["reference"] = self._logs["judge"]
+
+    def __enter__(self) -> Self:
+        self._stack = ExitStack()
+        self._models: dict[Role, Answerer] = {
+            role: (log, self._stack.enter_context(Store(Path(":memory:"), log.identity, log.reads_slots)))
+            for role, log in self._logs.items()
+        }
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._stack.close()
+
+    def step(self, plan: Plan[CaseResult]) -> Walk:
+        """Step a plan."""
+        (done,) = execute([plan], self._models)
+        return done, {role: log.take() for role, log in self._logs.items()}
 
 
 class _RequestLog:
-    """A backend that records the sizes of requests and answers and lets another backend answer.
+    """A backend that logs new requests and lets another backend answer."""
 
-    Answers in words are of full length and all different, since later prompts contain them.
-    """
-
-    def __init__(self, inner: Backend, seen: dict[str, tuple[int, int]]) -> None:
+    def __init__(self, inner: Backend, is_structured: bool, is_wordy: bool) -> None:
         self.identity, self.reads_slots = inner.identity, inner.reads_slots
-        self._inner, self._seen = inner, seen
+        self._inner, self._is_structured, self._is_wordy = inner, is_structured, is_wordy
+        self._seen, self._new = set[object](), Sizes()
+
+    def take(self) -> Sizes:
+        """Return what was not requested before, and begin anew."""
+        new, self._new = self._new, Sizes()
+        return new
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        for index in wanted:
-            request = requests[index]
-            length = sum(len(message.content) for message in request.messages)
-            self._seen[request.key] = length, VERDICT_TOKENS if request.choices else request.max_tokens
+        for request in (requests[index] for index in wanted):
+            key = (request.key, request.slots) if self._is_structured else request.key
+            if key not in self._seen:
+                self._seen.add(key)
+                size = sum(estimate_tokens(message.content) for message in request.messages)
+                self._new[key] = size, VERDICT_TOKENS if request.choices else request.max_tokens
         for batch in self._inner.reply(requests, wanted):
-            yield [(index, _lengthen_reply(requests[index], reply)) for index, reply in batch]
+            yield [(index, _lengthen(requests[index], reply, self._is_wordy)) for index, reply in batch]
 
 
-def _lengthen_reply(request: Request, reply: Reply) -> Reply:
-    if request.choices or reply.failure is not None:
+def _lengthen(request: Request, reply: Reply, is_wordy: bool) -> Reply:
+    """Give reasons, different ones for each request, since later prompts contain them; wordy ones fill the limit."""
+    has_verdict = request.slots is not None and bool(request.slots.outcomes)
+    if request.choices or reply.failure is not None or (has_verdict and not is_wordy):
         return reply
-    room = round(request.max_tokens * CHARACTERS_PER_TOKEN) - len(reply.text)
-    return replace(reply, text=f"{(request.key + ' ') * (room // 65)}{reply.text}")
+    begun = f"{request.key}\n"
+    room = request.max_tokens - estimate_tokens(begun + reply.text) if is_wordy else 0
+    return replace(reply, text=f"{begun}{_REASON * int(room // estimate_tokens(_REASON))}\n{reply.text}")

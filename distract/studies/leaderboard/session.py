@@ -123,7 +123,7 @@ def _samples(
     config: TournamentConfig, cases: Sequence[Case], target_names: Collection[str], lowest: int, protocol: Protocol
 ) -> Iterator[StageSample]:
     """Sample the baseline and the attacks; the models with the most matches represent the unknown lowest ones."""
-    alone = replace(config, protocols=(protocol,), verifier=None, writer=stand_in(config.writer))
+    alone = replace(config, protocols=(protocol,), writer=stand_in(config.writer))
     played = Counter(name for pairs in config.pairs.values() for pair in pairs for name in pair)
     busiest = sorted(played, key=lambda name: (-played[name], name))
     targets = frozenset(target_names) or frozenset(busiest[:lowest])
@@ -138,7 +138,7 @@ def _samples(
         scale = _count_matches(config.pairs.values(), targets) / max(1, _count_matches(sampled, targets))
         plans = (judge_attacks(case, alone, {protocol.name: targets}) for case in part)
         # Protocols share the rewrites of named models; otherwise each may attack others.
-        yield StageSample(plans, scale, not target_names or protocol is config.protocols[0])
+        yield StageSample(plans, scale, not target_names or protocol.name == config.protocols[0].name)
 
 
 def _count_matches(matches: Iterable[Sequence[ModelPair]], targets: frozenset[str] | None) -> int:

@@ -124,7 +124,7 @@ def prepare(
         yield (record_rewrites(case, design) for case in selected.cases)
 
     def samples(protocol: Protocol | None) -> Iterator[StageSample]:
-        alone = replace(design, writer=stand_in(design.writer), verifier=None)
+        alone = replace(design, writer=stand_in(design.writer))
         yield sample_first(selected.cases, partial(record_rewrites, parameters=alone))
 
     return Job(

@@ -370,7 +370,7 @@ def prepare(
         own = replace(design, protocols=(protocol,))
         part = [pair for one in selected.sets for pair in [p for p in selected.cases if p[0] == one][:SAMPLE]]
         plans = (judge_labelled(name, case, own) for name, case in part)
-        yield StageSample(plans, len(selected.cases) / len(part), protocol is setup.protocols[0])
+        yield StageSample(plans, len(selected.cases) / len(part), protocol.name == setup.protocols[0].name)
 
     sets = ", ".join(map(line, sorted(selected.shuffled)))
     note = f"the better response is always listed at the same place in {sets}; the seed draws the order there"
