@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -77,6 +78,15 @@ class Estimate:
     def document(self) -> dict[str, Any]:
         return asdict(self)
 
+    def __add__(self, other: Estimate) -> Estimate:
+        return Estimate(
+            self.comparisons + other.comparisons,
+            self.rewrites + other.rewrites,
+            dict(Counter(self.requests) + Counter(other.requests)),
+            self.prompt_tokens + other.prompt_tokens,
+            self.answer_tokens + other.answer_tokens,
+        )
+
 
 @dataclass(frozen=True)
 class Job(Generic[R]):
@@ -94,6 +104,7 @@ class Job(Generic[R]):
     source: Mapping[str, Any] | None = None  # where the data are, as the user named them; not part of the identity
     heading: tuple[str, ...] = ()  # lines that describe the job
     remarks: tuple[str, ...] = ()  # lines after the plan
+    before: Callable[[], Estimate] | None = None  # the estimate of the checks before the first stage
     command: str = ""  # the command line as typed, if any; not part of the identity
     keep_text: KeepText = "failures"  # the answers to keep in the run folder; not part of the identity
     shard: Shard | None = None  # the part of the run to judge; not part of the identity

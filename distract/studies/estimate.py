@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -32,6 +32,8 @@ WORDY = 3
 
 _REASON = "That is one of the reasons that a judge may write before its verdict.\n"
 
+Samples = Callable[[Any], Iterable[StageSample]]
+"""Makes the samples of a protocol, None if nothing is judged, from which to estimate."""
 Sizes = dict[object, tuple[float, int]]
 """Requests, each with the tokens of its prompt and the token limit of its answer."""
 Walk = tuple[CaseResult, Mapping[Role, Sizes]]
@@ -41,7 +43,16 @@ _HELPERS: Mapping[Role, str] = {"reference": "reference model", "generator": "ge
 
 
 def estimate(job: Job[Any]) -> Estimate:
-    """Estimate the most requests of a run.
+    """Estimate the most requests of a run and of the checks before it."""
+    is_paired = "flip" in job.parameters.get("designs", ())
+    own = estimate_samples(job.protocols, job.samples, job.models, (FAIR, OPPOSITE) if is_paired else (FAIR,))
+    return own + job.before() if job.before else own
+
+
+def estimate_samples(
+    protocols: Sequence[Protocol], samples: Samples, models: Mapping[Role, Backend], judges: Sequence[Answer] = (FAIR,)
+) -> Estimate:
+    """Estimate the most requests from samples of plans, stepped with each judge.
 
     The stand-in judge never ties two authors, so every pair is attacked: the response whose rewrites cost more, or both
     if the rules of a protocol may name different losers. Its orders disagree where a protocol then asks more, and a
@@ -49,9 +60,9 @@ def estimate(job: Job[Any]) -> Estimate:
     sampled cases may not be shared in others.
     """
     total, most, requests = defaultdict[str, float](float), Counter[Role](), dict[str, int]()
-    for protocol in job.protocols or (None,):
+    for protocol in protocols or (None,):
         has_rules = protocol is not None and len(protocol.rules) > 1
-        for sample, cases, growth in _step_stages(job, protocol):
+        for sample, cases, growth in _step_stages(samples, protocol, models, judges):
             judged = [_merge(walks if has_rules else walks[:1], "judge", has_rules) for walks in cases]
             dearer = [0 if has_rules else _count_dearer(walks) for walks in cases]
             number = scale_up([len(one) + more for one, more in zip(judged, dearer, strict=True)], sample.scale)
@@ -59,7 +70,7 @@ def estimate(job: Job[Any]) -> Estimate:
             sizes = [size for one in judged for size in one.values()]
             total["prompts"] += sum(prompt for prompt, _ in sizes) * growth * number / max(1, len(sizes))
             total["answers"] += sum(answer for _, answer in sizes) * number / max(1, len(sizes))
-            is_any = has_rules or len(job.protocols) > 1
+            is_any = has_rules or len(protocols) > 1
             for role in (one for one in _HELPERS if sample.rewrites or one == "reference"):
                 most[role] += scale_up([len(_merge(walks, role, is_any)) for walks in cases], sample.scale)
             results = [walks[0][0] for walks in cases]
@@ -78,18 +89,17 @@ def estimate(job: Job[Any]) -> Estimate:
 
 
 def _step_stages(
-    job: Job[Any], protocol: Protocol | None
+    samples: Samples, protocol: Protocol | None, models: Mapping[Role, Backend], judges: Sequence[Answer]
 ) -> Iterator[tuple[StageSample, list[tuple[Walk, ...]], float]]:
-    """Step the plans of each stage with one judge, or with two that prefer opposite authors.
+    """Step the plans of each stage with each judge.
 
     Returns the walks by case, and by how much prompts grow because later ones contain answers of full length. Those are
     slow to read, so few cases have to do.
     """
     if protocol and protocol.calls.conflict:
         protocol = replace(protocol, ask=partial(_disagree, protocol))
-    judges = (FAIR, OPPOSITE) if "flip" in job.parameters.get("designs", ()) else (FAIR,)
-    walked = [_step_samples(job, protocol, judge) for judge in judges]
-    wordy = _step_samples(job, protocol, FAIR, WORDY)
+    walked = [_step_samples(samples(protocol), models, judge) for judge in judges]
+    wordy = _step_samples(samples(protocol), models, FAIR, WORDY)
     for (sample, cases), *others, (_, few) in zip(*walked, wordy, strict=True):
         lengths = [
             [prompt for _, requests in part for prompt, _ in requests["judge"].values()]
@@ -100,10 +110,10 @@ def _step_stages(
 
 
 def _step_samples(
-    job: Job[Any], protocol: Protocol | None, judge: Answer, wordy: int = 0
+    samples: Iterable[StageSample], models: Mapping[Role, Backend], judge: Answer, wordy: int = 0
 ) -> list[tuple[StageSample, list[Walk]]]:
-    with StandIns(job.models, judge, wordy > 0) as models:
-        return [(sample, [*map(models.step, islice(sample.plans, wordy or None))]) for sample in job.samples(protocol)]
+    with StandIns(models, judge, wordy > 0) as own:
+        return [(sample, [*map(own.step, islice(sample.plans, wordy or None))]) for sample in samples]
 
 
 def _disagree(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:

@@ -28,7 +28,7 @@ from distract.studies.leaderboard.boards.system_choice import SystemChoice
 from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline
 from distract.studies.leaderboard.measures import describe_targets, find_targets
 from distract.studies.leaderboard.pairings import ModelPair, draw_balanced, round_robin
-from distract.studies.setup import SAMPLE, Setup, draw
+from distract.studies.setup import Setup, draw, spread
 
 TOO_FEW = "fewer than two of the models have answered it"
 
@@ -127,7 +127,7 @@ def _samples(
     played = Counter(name for pairs in config.pairs.values() for pair in pairs for name in pair)
     busiest = sorted(played, key=lambda name: (-played[name], name))
     targets = frozenset(target_names) or frozenset(busiest[:lowest])
-    part = cases[:SAMPLE]
+    part: Sequence[Case] = spread(cases)
     if not _count_matches((config.pairs[case.id] for case in part), targets):
         part = cases  # the sample may have none of these matches
     sampled = [config.pairs[case.id] for case in part]
