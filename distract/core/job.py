@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -77,15 +76,6 @@ class Estimate:
     @property
     def document(self) -> dict[str, Any]:
         return asdict(self)
-
-    def __add__(self, other: Estimate) -> Estimate:
-        return Estimate(
-            self.comparisons + other.comparisons,
-            self.rewrites + other.rewrites,
-            dict(Counter(self.requests) + Counter(other.requests)),
-            self.prompt_tokens + other.prompt_tokens,
-            self.answer_tokens + other.answer_tokens,
-        )
 
 
 @dataclass(frozen=True)

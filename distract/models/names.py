@@ -157,6 +157,8 @@ def resolve_server(model: str, options: Options) -> Target:
 
 def find_served(model: str, server: str, entries: Mapping[str, CatalogueEntry]) -> CatalogueEntry | None:
     """Find the entry of a model that is named with its server, so that it costs the same by either name."""
+    if not server and model.startswith("openai/"):
+        model, server = model.removeprefix("openai/"), OPENAI
     served = {n: e for n, e in entries.items() if e.engine == "openai" and (e.base_url or OPENAI).rstrip("/") == server}
     return find(model, served)
 

@@ -81,9 +81,10 @@ def open_models(
         local = {role: targets[name] for role, name in chosen.items() if providers()[targets[name].engine].fits}
         notes |= {_plan_note(target, backends[role], options, entries): None for role, target in local.items()}
     prices = {role: price for role, name in chosen.items() if (price := _price(role, targets[name], options))}
-    unknown = {name: role for role, name in chosen.items() if role not in prices and _is_paid(targets[name])}
-    cures = {"judge": "; give --price-in and --price-out"}
-    notes |= {f"price unknown: {name}{cures.get(role, '')}": None for name, role in unknown.items()}
+    for role, name in chosen.items():
+        if role not in prices and _is_paid(targets[name]):
+            cure = "; give --price-in and --price-out" if role == "judge" else ""
+            notes |= {f"price unknown: {name}{cure}": None}
     return RunModels(backends, tuple(notes), prices)
 
 
@@ -158,8 +159,8 @@ def _price(role: Role, target: Target, options: Options) -> Price | None:
 
 def _is_paid(target: Target) -> bool:
     """Whether a model may cost money: it is on a server other than this machine."""
-    servers = [server for server in target.server.split(",") if server]
-    return providers()[target.engine].costs or not all(is_near(urlsplit(server).hostname or "") for server in servers)
+    hosts = [urlsplit(server).hostname or "" for server in target.server.split(",") if server]
+    return providers()[target.engine].costs or not all(map(is_near, hosts))
 
 
 def _list_names(role: Role, entries: Mapping[str, CatalogueEntry], no_models: Collection[str]) -> list[str]:

@@ -111,16 +111,12 @@ def make_planted(spec: str) -> ScriptedBackend:
         case = request.slots.case if request.slots else ""
         return biased(request) if share("strength", case) < strength else fair(request)
 
-    return plant(spec, choose, "banana" if name == "garbage" else REASONS)
+    return ScriptedBackend(answer_with(choose, "banana" if name == "garbage" else REASONS), name=f"planted:{spec}")
 
 
-def plant(name: str, choose: Answer, reasons: str = REASONS) -> ScriptedBackend:
-    """A planted judge that gives ``reasons`` where a request is for reasoning before a verdict."""
-
-    def answer(request: Request) -> Reply:
-        return Reply(text=reasons) if request.slots and not request.slots.outcomes else choose(request)
-
-    return ScriptedBackend(answer, name=f"planted:{name}")
+def answer_with(choose: Answer, reasons: str = REASONS) -> Answer:
+    """A judge that gives ``reasons`` where a request is for reasoning before a verdict."""
+    return lambda one: Reply(text=reasons) if one.slots and not one.slots.outcomes else choose(one)
 
 
 @lru_cache(maxsize=512)  # many requests contain the same responses

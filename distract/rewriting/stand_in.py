@@ -17,11 +17,10 @@ def stand_in(writer: Writer) -> Writer:
     def write(attack: Attack, task: WritingTask) -> Plan[list[Draft]]:
         expected = yield from writer.write(attack, task)
         (draft,) = yield from WRITERS["rules"].write(attack, task)
-        flaws = () if task.attempt == writer.retries else ("rejected",)
-        first = task.attempt * len(expected) + 1
         # Invisible changes in the model's name: no two drafts are the same, even where the rules change nothing.
         *others, last = draft.response.turns
-        texts = [(*others, last + " " * (first + place)) for place in range(len(expected))]
+        texts = [(*others, last + " " * (task.attempt * len(expected) + place + 1)) for place in range(len(expected))]
+        flaws = () if task.attempt == writer.retries else ("rejected",)
         return [Draft(replace(draft.response, turns=turns), writer.name, flaws, is_assumed=True) for turns in texts]
 
     return replace(writer, write=write)

@@ -149,9 +149,8 @@ def _inspect_draft(
     if not draft.is_edit:
         reasons, evidence = fidelity.inspect_severity(response.text, case.constraints, attack.severity or 0)
         return Rewrite(case.id, response, (), draft.writer, reasons, evidence)
-    reasons, evidence = (), ()
-    if not draft.is_assumed:
-        reasons, evidence = _inspect_by_rules(case, original.turns, attack, response.turns, draft.writer == "rules")
+    inspected = (case, original.turns, attack, response.turns, draft.writer == "rules")
+    reasons, evidence = ((), ()) if draft.is_assumed else _inspect_by_rules(*inspected)
     flaws, more = draft.flaws, draft.evidence
     if (
         verifier

@@ -5,32 +5,28 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from distract.core.backend import Backend, Batch
+from distract.core.backend import Backend
 from distract.core.job import Estimate, Job, StageSample
-from distract.core.loop import execute
-from distract.core.plan import PENDING, Plan, tap
+from distract.core.plan import PENDING, Plan, drive, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.records import CaseResult, Judgment, Reply, Request, Role
-from distract.core.store import Answerer, Store
 from distract.core.usage import estimate_tokens
 from distract.judging.instructions import VERDICT_TOKENS
-from distract.models.scripted import FAIR, OPPOSITE, Answer, ScriptedBackend, make_reply, plant
+from distract.models.scripted import FAIR, OPPOSITE, Answer, answer_with, make_reply
 
 ERRORS = 3.0
 """Standard errors to add to the requests of a sample of cases, so that those of all cases are hardly ever more."""
-
 WORDY = 3
-"""Cases in which stand-ins answer at full length."""
+"""Cases in which stand-ins answer at full length, which is slow to read."""
 
 _REASON = "That is one of the reasons that a judge may write before its verdict.\n"
+_HELPERS: Mapping[Role, str] = {"reference": "reference model", "generator": "generator", "verifier": "verifier"}
 
 Samples = Callable[[Any], Iterable[StageSample]]
 """Makes the samples of a protocol, None if nothing is judged, from which to estimate."""
@@ -39,14 +35,17 @@ Sizes = dict[object, tuple[float, int]]
 Walk = tuple[CaseResult, Mapping[Role, Sizes]]
 """The result of a plan, and by role the requests that no earlier plan made."""
 
-_HELPERS: Mapping[Role, str] = {"reference": "reference model", "generator": "generator", "verifier": "verifier"}
-
 
 def estimate(job: Job[Any]) -> Estimate:
     """Estimate the most requests of a run and of the checks before it."""
     is_paired = "flip" in job.parameters.get("designs", ())
     own = estimate_samples(job.protocols, job.samples, job.models, (FAIR, OPPOSITE) if is_paired else (FAIR,))
-    return own + job.before() if job.before else own
+    if job.before is None:
+        return own
+    more = job.before()
+    tokens = own.prompt_tokens + more.prompt_tokens, own.answer_tokens + more.answer_tokens
+    requests = Counter(own.requests) + Counter(more.requests)
+    return Estimate(own.comparisons + more.comparisons, own.rewrites, requests, *tokens)
 
 
 def estimate_samples(
@@ -54,80 +53,45 @@ def estimate_samples(
 ) -> Estimate:
     """Estimate the most requests from samples of plans, stepped with each judge.
 
-    The stand-in judge never ties two authors, so every pair is attacked: the response whose rewrites cost more, or both
-    if the rules of a protocol may name different losers. Its orders disagree where a protocol then asks more, and a
+    The judges never tie two authors, so every pair is attacked: the response whose rewrites cost more, or both if the
+    rules of a protocol may name different losers. Their orders disagree where a protocol then asks more, and a
     generator succeeds in its last attempt. Protocols are stepped separately, because requests that they share in the
     sampled cases may not be shared in others.
     """
     total, most, requests = defaultdict[str, float](float), Counter[Role](), dict[str, int]()
     for protocol in protocols or (None,):
-        has_rules = protocol is not None and len(protocol.rules) > 1
-        for sample, cases, growth in _step_stages(samples, protocol, models, judges):
-            judged = [_merge(walks if has_rules else walks[:1], "judge", has_rules) for walks in cases]
-            dearer = [0 if has_rules else _count_dearer(walks) for walks in cases]
-            number = scale_up([len(one) + more for one, more in zip(judged, dearer, strict=True)], sample.scale)
-            most["judge"] += number
-            sizes = [size for one in judged for size in one.values()]
-            total["prompts"] += sum(prompt for prompt, _ in sizes) * growth * number / max(1, len(sizes))
-            total["answers"] += sum(answer for _, answer in sizes) * number / max(1, len(sizes))
-            is_any = has_rules or len(protocols) > 1
-            for role in (one for one in _HELPERS if sample.rewrites or one == "reference"):
-                most[role] += scale_up([len(_merge(walks, role, is_any)) for walks in cases], sample.scale)
-            results = [walks[0][0] for walks in cases]
-            total["comparisons"] += count_comparisons(results) * sample.scale
-            total["rewrites"] += sum(len(one.rewrites) for one in results) * sample.scale * sample.rewrites
+        has_rules, asked = protocol is not None and len(protocol.rules) > 1, 0
+        if protocol and protocol.calls.conflict:
+            protocol = replace(protocol, ask=partial(_disagree, protocol))
+        stepped = [_step_samples(samples(protocol), models, judge) for judge in judges]
+        wordy = _step_samples(samples(protocol), models, FAIR, WORDY)
+        for stage, (_, few) in zip(zip(*stepped, strict=True), wordy, strict=True):
+            sample, cases = stage[0][0], [*zip(*(walks for _, walks in stage), strict=True)]
+            plain = [walks[0] for walks in cases]
+            asked += (number := scale_up([_count_most(walks, has_rules) for walks in cases], sample.scale))
+            # Later prompts contain the answers.
+            growth = _mean(few, 0) / (_mean(plain[: len(few)], 0) or math.inf)
+            total["prompts"] += _mean(plain, 0) * number * max(1.0, growth)
+            total["answers"] += _mean(plain, 1) * number
+            for role in [role for role in _HELPERS if sample.rewrites or role == "reference"]:
+                sizes = [len(_merge(walks, role, has_rules or len(protocols) > 1)) for walks in cases]
+                most[role] += scale_up(sizes, sample.scale)
+            # A list may be judged for two of its pairs, so requests alone do not distinguish comparisons.
+            rows = [row for done, _ in plain for row in done.rows if row.judgments]
+            kinds = {(r.case, r.protocol, r.design, r.attack, r.a, r.b, r.place, r.keys) for r in rows}
+            total["comparisons"] += len(kinds) * sample.scale
+            total["rewrites"] += sum(len(one.rewrites) for one, _ in plain) * sample.scale * sample.rewrites
         if protocol is not None:
-            requests[protocol.name] = most.pop("judge", 0)
+            requests[protocol.name] = asked
     requests |= {name: most[role] for role, name in _HELPERS.items() if most[role]}
-    return Estimate(
-        round(total["comparisons"]),
-        round(total["rewrites"]),
-        requests,
-        round(total["prompts"]),
-        round(total["answers"]),
-    )
+    comparisons, rewrites, *tokens = (round(total[one]) for one in ("comparisons", "rewrites", "prompts", "answers"))
+    return Estimate(comparisons, rewrites, requests, *tokens)
 
 
-def _step_stages(
-    samples: Samples, protocol: Protocol | None, models: Mapping[Role, Backend], judges: Sequence[Answer]
-) -> Iterator[tuple[StageSample, list[tuple[Walk, ...]], float]]:
-    """Step the plans of each stage with each judge.
-
-    Returns the walks by case, and by how much prompts grow because later ones contain answers of full length. Those are
-    slow to read, so few cases have to do.
-    """
-    if protocol and protocol.calls.conflict:
-        protocol = replace(protocol, ask=partial(_disagree, protocol))
-    walked = [_step_samples(samples(protocol), models, judge) for judge in judges]
-    wordy = _step_samples(samples(protocol), models, FAIR, WORDY)
-    for (sample, cases), *others, (_, few) in zip(*walked, wordy, strict=True):
-        lengths = [
-            [prompt for _, requests in part for prompt, _ in requests["judge"].values()]
-            for part in (few, cases[: len(few)])
-        ]
-        long, short = (statistics.fmean(part) if part else 0.0 for part in lengths)
-        yield sample, [*zip(cases, *(other for _, other in others), strict=True)], long / short if short else 1.0
-
-
-def _step_samples(
-    samples: Iterable[StageSample], models: Mapping[Role, Backend], judge: Answer, wordy: int = 0
-) -> list[tuple[StageSample, list[Walk]]]:
-    with StandIns(models, judge, wordy > 0) as own:
-        return [(sample, [*map(own.step, islice(sample.plans, wordy or None))]) for sample in samples]
-
-
-def _disagree(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
-    """Ask, and prefer the response shown first where one round has both orders."""
-
-    def prefer_first(requests: Sequence[Request], replies: Sequence[Reply]) -> list[Reply]:
-        shown = [request.slots.shown if request.slots and request.slots.outcomes else () for request in requests]
-        is_both = [len(one) == 2 and one[::-1] in shown for one in shown]
-        return [
-            make_reply(request, {"first": 1.0}) if is_one and reply is not PENDING else reply
-            for request, reply, is_one in zip(requests, replies, is_both, strict=True)
-        ]
-
-    return tap(protocol.ask(comparison), on_replies=prefer_first)
+def _mean(walks: Sequence[Walk], place: int) -> float:
+    """Tokens per request of the judge, of prompts (0) or of answers (1)."""
+    tokens = [size[place] for _, requests in walks for size in requests["judge"].values()]
+    return statistics.fmean(tokens) if tokens else 0.0
 
 
 def _merge(walks: Sequence[Walk], role: Role, is_both: bool) -> Sizes:
@@ -136,22 +100,22 @@ def _merge(walks: Sequence[Walk], role: Role, is_both: bool) -> Sizes:
     return {key: size for one in sizes for key, size in one.items()} if is_both else max(sizes, key=len)
 
 
-def _count_dearer(walks: Sequence[Walk]) -> int:
-    """How many requests more the rewrites need if in each pair the response whose rewrites need more loses.
+def _count_most(walks: Sequence[Walk], is_both: bool) -> int:
+    """Count the most requests to the judge: both responses of each pair are rewritten, or the dearer one.
 
-    What several pairs share counts once for each response, since in an intransitive judge's eyes all may lose.
+    What several pairs share counts once for each response, since to an intransitive judge all may lose.
     """
-    parts: list[dict[object, set[object]]] = []
-    for done, _ in walks:
+    if is_both:
+        return len(_merge(walks, "judge", True))
+    parts = [defaultdict[object, set[object]](set) for _ in walks]
+    for part, (done, _) in zip(parts, walks, strict=True):
         fixed = {key for row in done.rows if row.target is None or row.design != "flip" for key in row.keys}
-        parts.append(defaultdict(set))
         for row in done.rows:
-            own = {(row.attack, key) for key in row.keys if key not in fixed}
-            parts[-1][row.a.author, row.b.author] |= own
+            part[row.a.author, row.b.author] |= {(row.attack, key) for key in row.keys if key not in fixed}
     uses = Counter(key for pair in parts[0] for key in set().union(*(part[pair] for part in parts)))
     shared = {key for key, pairs in uses.items() if pairs > 1}
     most = len(shared) + sum(max(len(part[pair] - shared) for part in parts) for pair in parts[0])
-    return most - len(set().union(*parts[0].values()))
+    return len(walks[0][1]["judge"]) + most - len(set().union(*parts[0].values()))
 
 
 def scale_up(counts: Sequence[int], scale: float) -> int:
@@ -162,77 +126,52 @@ def scale_up(counts: Sequence[int], scale: float) -> int:
     return math.ceil(sum(counts) * scale + ERRORS * error - 1e-6)
 
 
-def count_comparisons(results: Sequence[CaseResult]) -> int:
-    """Count comparisons judged; one that several rows share counts once."""
-    rows = (row for done in results for row in done.rows if row.judgments)
-    # A list may be judged for two of its pairs, so requests alone do not distinguish comparisons.
-    return len({(row.case, row.protocol, row.design, row.attack, row.a, row.b, row.place, row.keys) for row in rows})
+def _disagree(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
+    """Ask, and prefer the response shown first where one round has both orders."""
+
+    def prefer_first(requests: Sequence[Request], replies: Sequence[Reply]) -> list[Reply]:
+        shown = [request.slots.shown if request.slots and request.slots.outcomes else () for request in requests]
+        return [
+            make_reply(request, {"first": 1.0})
+            if len(one) == 2 and one[::-1] in shown and reply is not PENDING
+            else reply
+            for request, reply, one in zip(requests, replies, shown, strict=True)
+        ]
+
+    return tap(protocol.ask(comparison), on_replies=prefer_first)
 
 
-class StandIns:
-    """Stand-ins for the models of a run, which log their requests; a context manager.
+def _step_samples(
+    samples: Iterable[StageSample], models: Mapping[Role, Backend], judge: Answer, wordy: int = 0
+) -> list[tuple[StageSample, list[Walk]]]:
+    """Step all plans, or the first of each sample with wordy models."""
+    answer, seen = answer_with(judge), set[object]()
+    structured = {role for role, model in models.items() if model.reads_slots}
+    is_own_reference = models.get("reference") is models.get("judge")
 
-    The judge answers at full length if ``is_wordy``; the verifier accepts; the generator's texts need no meaning.
-    """
+    def step(plan: Plan[CaseResult]) -> Walk:
+        new: dict[Role, Sizes] = {role: {} for role in ("judge", *_HELPERS)}
 
-    def __init__(self, models: Mapping[Role, Backend], judge: Answer = FAIR, is_wordy: bool = True) -> None:
-        planted, accepting = plant("", judge), ScriptedBackend(lambda _: Reply(probabilities=(1.0, 0.0), mass=1.0))
-        own: Mapping[Role, Backend] = {
-            "judge": planted,
-            "reference": planted,
-            "generator": ScriptedBackend(lambda _: ""),
-            "verifier": accepting,
-        }
-        is_structured = {role: one.reads_slots for role, one in models.items()}
-        self._logs: dict[Role, _RequestLog] = {
-            role: _RequestLog(one, is_structured.get(role, False), is_wordy) for role, one in own.items()
-        }
-        if models.get("reference") is models.get("judge"):
-            self._logs["reference"] = self._logs["judge"]
+        def reply(requests: Sequence[Request]) -> list[Reply]:
+            for request in requests:
+                role: Role = "judge" if is_own_reference and request.to == "reference" else request.to
+                key = role, request.key, request.slots if role in structured else None
+                if key not in seen:
+                    seen.add(key)
+                    length = sum(estimate_tokens(message.content) for message in request.messages)
+                    new[role][key] = length, VERDICT_TOKENS if request.choices else request.max_tokens
+            return [_reply(request, answer, wordy > 0) for request in requests]
 
-    def __enter__(self) -> Self:
-        self._stack = ExitStack()
-        self._models: dict[Role, Answerer] = {
-            role: (log, self._stack.enter_context(Store(Path(":memory:"), log.identity, log.reads_slots)))
-            for role, log in self._logs.items()
-        }
-        return self
+        return drive(plan, reply), new
 
-    def __exit__(self, *problem: object) -> None:
-        self._stack.close()
-
-    def step(self, plan: Plan[CaseResult]) -> Walk:
-        """Step a plan."""
-        (done,) = execute([plan], self._models)
-        return done, {role: log.take() for role, log in self._logs.items()}
+    return [(sample, [*map(step, islice(sample.plans, wordy or None))]) for sample in samples]
 
 
-class _RequestLog:
-    """A backend that logs new requests and lets another backend answer."""
-
-    def __init__(self, inner: Backend, is_structured: bool, is_wordy: bool) -> None:
-        self.identity, self.reads_slots = inner.identity, inner.reads_slots
-        self._inner, self._is_structured, self._is_wordy = inner, is_structured, is_wordy
-        self._seen, self._new = set[object](), Sizes()
-
-    def take(self) -> Sizes:
-        """Return what was not requested before, and begin anew."""
-        new, self._new = self._new, Sizes()
-        return new
-
-    def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-        for request in (requests[index] for index in wanted):
-            key = (request.key, request.slots) if self._is_structured else request.key
-            if key not in self._seen:
-                self._seen.add(key)
-                size = sum(estimate_tokens(message.content) for message in request.messages)
-                self._new[key] = size, VERDICT_TOKENS if request.choices else request.max_tokens
-        for batch in self._inner.reply(requests, wanted):
-            yield [(index, _lengthen(requests[index], reply, self._is_wordy)) for index, reply in batch]
-
-
-def _lengthen(request: Request, reply: Reply, is_wordy: bool) -> Reply:
-    """Give reasons, different ones for each request, since later prompts contain them; wordy ones fill the limit."""
+def _reply(request: Request, answer: Answer, is_wordy: bool) -> Reply:
+    """Accept all rewrites, and judge; reasons differ between requests, since later prompts contain them."""
+    if request.to == "verifier":
+        return Reply(probabilities=(1.0, 0.0), mass=1.0)
+    reply = Reply() if request.to == "generator" else answer(request)
     has_verdict = request.slots is not None and bool(request.slots.outcomes)
     if request.choices or reply.failure is not None or (has_verdict and not is_wordy):
         return reply

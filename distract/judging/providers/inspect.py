@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from distract.core.backend import Backend
-from distract.models.names import find_served
-from distract.models.options import Options, setting
-from distract.models.provider import Entries, Provider, Target
+from distract.models.options import setting
+from distract.models.provider import Provider, Target
 from distract.models.ranges import WholeRange
-from distract.models.server.addresses import OPENAI
 
 
 @dataclass(frozen=True)
@@ -27,11 +25,6 @@ def _open(target: Target, options: InspectOptions) -> Backend:
     return InspectModel(target.model, name=target.name, **vars(options))
 
 
-def _resolve(name: str, options: Options, entries: Entries) -> Target:
-    maker, _, served = (model := name.removeprefix("inspect:")).partition("/")
-    return Target("inspect", model, entry=find_served(served, OPENAI if maker == "openai" else "", entries))
-
-
 inspect = Provider(
     "inspect",
     {"inspect:PROVIDER/MODEL": "a model of any provider of inspect_ai, asked in text"},
@@ -39,7 +32,6 @@ inspect = Provider(
     options=InspectOptions,
     extra="inspect",
     library="inspect_ai",
-    resolve=_resolve,
     title="inspect_ai",
     costs=True,
     place="is asked through inspect_ai",

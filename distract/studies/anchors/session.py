@@ -111,20 +111,18 @@ def check(anchors: AnchorSet, setup: Setup, store: Path, tally: Tally, progress:
 
 def estimate(candidates: Candidates, models: Mapping[Role, Backend], again: int = 0) -> Estimate:
     """Estimate the most requests for comparisons of which ``again`` are judged once more."""
-    scale = 1 + again / len(candidates.anchors)
-
-    def samples(protocol: Protocol) -> list[StageSample]:
-        plans = replace(candidates, protocol=protocol).plans(candidates.anchors)
-        return [StageSample(map(_collect, plans), scale)]
-
-    return estimate_samples((candidates.protocol,), samples, models)
+    part, scale = candidates.anchors, 1 + again / len(candidates.anchors)
+    return estimate_samples(
+        (candidates.protocol,),
+        lambda one: [StageSample(map(_collect, replace(candidates, protocol=one).plans(part)), scale)],
+        models,
+    )
 
 
 def estimate_check(anchors: AnchorSet, setup: Setup) -> Estimate:
     """Estimate the most requests of a check, in which every verdict may differ."""
-    candidates, models = list_checked(anchors, setup)
-    rounds = 0 if is_pinned(setup.backend) else REPEATS
-    return estimate(candidates, models, rounds * len(candidates.anchors))
+    again = 0 if is_pinned(setup.backend) else REPEATS * len(anchors.anchors)
+    return estimate(*list_checked(anchors, setup), again)
 
 
 def _collect(plan: Plan[Row]) -> Plan[CaseResult]:
