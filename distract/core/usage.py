@@ -90,9 +90,9 @@ def cost(prices: Mapping[Role, Price], tokens: Mapping[Role, tuple[int, int]]) -
     return sum(known) if known else None
 
 
-_SCRIPTS = ((0x10000, 2.5), (0x2E80, 1.5), (0x900, 1.0), (0x590, 0.85), (0x370, 0.65), (0x80, 1.0))
-"""Tokens per character from these code points: emoji, Chinese to Korean, Indian scripts and signs, Hebrew and Arabic,
-Greek and Cyrillic, accented Latin letters; between vocabularies that know a script well and those that hardly do."""
+_SCRIPTS = ((0x10000, 2.5), (0xAC00, 1.9), (0x2E80, 1.5), (0x900, 1.2), (0x590, 0.9), (0x370, 0.7), (0x80, 1.1))
+"""Tokens per character from these code points: emoji, Korean, Chinese and Japanese, Indian scripts and signs, Hebrew
+and Arabic, Greek and Cyrillic, accented Latin letters. Vocabularies that know a script well need fewer."""
 
 
 @lru_cache(maxsize=4096)
