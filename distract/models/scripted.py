@@ -54,8 +54,6 @@ REQUESTS = re.compile(
     re.IGNORECASE,
 )
 
-REASONS = "A planted judge has no reasons."
-
 Strength = Callable[[str, Response], float]
 Answer = Callable[[Request], Reply]
 
@@ -107,16 +105,14 @@ def make_planted(spec: str) -> ScriptedBackend:
         raise UsageError(f"planted:{spec}: expected a strength from 0 to 1, as in planted:{name}=0.7")
     biased, fair = PLANTED[name][1], PLANTED["fair"][1]
 
-    def choose(request: Request) -> Reply:
+    def answer(request: Request) -> Reply:
         case = request.slots.case if request.slots else ""
+        if request.slots and not request.slots.outcomes:
+            # The request is for reasoning before a verdict, and a planted judge has none.
+            return Reply(text="banana" if name == "garbage" else "A planted judge has no reasons.")
         return biased(request) if share("strength", case) < strength else fair(request)
 
-    return ScriptedBackend(answer_with(choose, "banana" if name == "garbage" else REASONS), name=f"planted:{spec}")
-
-
-def answer_with(choose: Answer, reasons: str = REASONS) -> Answer:
-    """A judge that gives ``reasons`` where a request is for reasoning before a verdict."""
-    return lambda one: Reply(text=reasons) if one.slots and not one.slots.outcomes else choose(one)
+    return ScriptedBackend(answer, name=f"planted:{spec}")
 
 
 @lru_cache(maxsize=512)  # many requests contain the same responses

@@ -18,7 +18,7 @@ from distract.core.plugin import Comparison, Protocol
 from distract.core.records import CaseResult, Judgment, Reply, Request, Role
 from distract.core.usage import estimate_tokens
 from distract.judging.instructions import VERDICT_TOKENS
-from distract.models.scripted import FAIR, OPPOSITE, Answer, answer_with, make_reply
+from distract.models.scripted import FAIR, OPPOSITE, Answer, make_reply
 
 ERRORS = 3.0
 """Standard errors to add to the requests of a sample of cases, so that those of all cases are hardly ever more."""
@@ -145,7 +145,7 @@ def _step_samples(
     samples: Iterable[StageSample], models: Mapping[Role, Backend], judge: Answer, wordy: int = 0
 ) -> list[tuple[StageSample, list[Walk]]]:
     """Step all plans, or the first of each sample with wordy models."""
-    answer, seen = answer_with(judge), set[object]()
+    seen = set[object]()
     structured = {role for role, model in models.items() if model.reads_slots}
     is_own_reference = models.get("reference") is models.get("judge")
 
@@ -160,20 +160,20 @@ def _step_samples(
                     seen.add(key)
                     length = sum(estimate_tokens(message.content) for message in request.messages)
                     new[role][key] = length, VERDICT_TOKENS if request.choices else request.max_tokens
-            return [_reply(request, answer, wordy > 0) for request in requests]
+            return [_reply(request, judge, wordy > 0) for request in requests]
 
         return drive(plan, reply), new
 
     return [(sample, [*map(step, islice(sample.plans, wordy or None))]) for sample in samples]
 
 
-def _reply(request: Request, answer: Answer, is_wordy: bool) -> Reply:
+def _reply(request: Request, judge: Answer, is_wordy: bool) -> Reply:
     """Accept all rewrites, and judge; reasons differ between requests, since later prompts contain them."""
     if request.to == "verifier":
         return Reply(probabilities=(1.0, 0.0), mass=1.0)
-    reply = Reply() if request.to == "generator" else answer(request)
-    has_verdict = request.slots is not None and bool(request.slots.outcomes)
-    if request.choices or reply.failure is not None or (has_verdict and not is_wordy):
+    is_text = request.to == "generator" or (request.slots is not None and not request.slots.outcomes)
+    reply = Reply() if is_text else judge(request)
+    if request.choices or reply.failure is not None or not (is_text or is_wordy):
         return reply
     begun = f"{request.key}\n"
     room = request.max_tokens - estimate_tokens(begun + reply.text) if is_wordy else 0
