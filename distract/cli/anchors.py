@@ -100,7 +100,7 @@ def make(
     setup, _ = set_up(judge, more, ("pairwise",))
     job = session.prepare(setup, data, responses, columns, size, limit or None, seed)
     place, price = store or DEFAULT_PATH, setup.prices.get("judge")
-    estimated = session.estimate(job.candidates, job.repeats)
+    estimated = session.estimate(job.candidates, setup.models, job.repeats)
     protocol = job.candidates.protocol.name
     heading = f"judge {safe_line(judge)} · data {safe_line(job.data['name'])} · protocol {safe_line(protocol)}"
     if terminal().is_dry:
@@ -143,7 +143,7 @@ def check(
             raise UsageError(f"{file}: its judge {problem}")
     setup, _ = set_up(judge, more)
     place, price = store or DEFAULT_PATH, setup.prices.get("judge")
-    estimated = session.estimate(session.list_checked(anchor_set, setup)[0])
+    estimated = session.estimate_check(anchor_set, setup)
     heading = f"judge {safe_line(judge)} · {safe_line(str(file))}, {len(anchor_set.anchors)} anchors"
     if terminal().is_dry:
         about = {"judge": judge, "anchors": len(anchor_set.anchors)}

@@ -54,7 +54,10 @@ def preview_most(
 ) -> NoReturn:
     """Show an upper limit of requests, and end the command."""
     requests = ", ".join(f"{name} {number:,}" for name, number in estimated.requests.items())
-    lines = [*heading, f"plan: at most these requests: {requests or 'none'}; {estimated.prompt_tokens:,} prompt tokens"]
+    lines = [
+        *heading,
+        f"plan: at most these requests: {requests or 'none'}; about {estimated.prompt_tokens:,} prompt tokens",
+    ]
     if price:
         lines.append(
             f"cost: at most about {format_dollars(price.of(estimated.prompt_tokens, estimated.answer_tokens))}"

@@ -94,6 +94,7 @@ class Job(Generic[R]):
     source: Mapping[str, Any] | None = None  # where the data are, as the user named them; not part of the identity
     heading: tuple[str, ...] = ()  # lines that describe the job
     remarks: tuple[str, ...] = ()  # lines after the plan
+    before: Callable[[], Estimate] | None = None  # the estimate of the checks before the first stage
     command: str = ""  # the command line as typed, if any; not part of the identity
     keep_text: KeepText = "failures"  # the answers to keep in the run folder; not part of the identity
     shard: Shard | None = None  # the part of the run to judge; not part of the identity

@@ -53,7 +53,7 @@ def resolve(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) 
         raise UsageError("--base-url is empty; name a server or remove the option")
     provider = find_provider(name)
     target = provider.find(name, options, entries) if provider else _resolve_bare(name, options, entries)
-    return replace(target, name=name)
+    return replace(target, name=name, entry=target.entry or find_served(target.model, target.server, entries))
 
 
 def _resolve_bare(name: str, options: Options, entries: Mapping[str, CatalogueEntry]) -> Target:
@@ -153,6 +153,14 @@ def resolve_server(model: str, options: Options) -> Target:
     server = ",".join(parse_addresses(options.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI))
     keys = (OPENAI_KEY,) if server == OPENAI else (OWN_KEY, OPENAI_KEY)
     return Target("openai", model, server=server, keys=keys)
+
+
+def find_served(model: str, server: str, entries: Mapping[str, CatalogueEntry]) -> CatalogueEntry | None:
+    """Find the entry of a model that is named with its server, so that it costs the same by either name."""
+    if not server and model.startswith("openai/"):
+        model, server = model.removeprefix("openai/"), OPENAI
+    served = {n: e for n, e in entries.items() if e.engine == "openai" and (e.base_url or OPENAI).rstrip("/") == server}
+    return find(model, served)
 
 
 def _resolve_entry(entry: CatalogueEntry, options: Options) -> Target:

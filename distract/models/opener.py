@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from urllib.parse import urlsplit
 
 from distract.core.backend import Backend
 from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin, install_command
@@ -19,6 +20,7 @@ from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.names import EMBEDDED, resolve
 from distract.models.options import Options
 from distract.models.provider import Target, check_options, providers
+from distract.models.server.addresses import is_near
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,10 @@ def open_models(
         local = {role: targets[name] for role, name in chosen.items() if providers()[targets[name].engine].fits}
         notes |= {_plan_note(target, backends[role], options, entries): None for role, target in local.items()}
     prices = {role: price for role, name in chosen.items() if (price := _price(role, targets[name], options))}
+    for role, name in chosen.items():
+        if role not in prices and _is_paid(targets[name]):
+            cure = "; give --price-in and --price-out" if role == "judge" else ""
+            notes |= {f"price unknown: {name}{cure}": None}
     return RunModels(backends, tuple(notes), prices)
 
 
@@ -149,6 +155,12 @@ def _price(role: Role, target: Target, options: Options) -> Price | None:
     price_in = entry.price_in if own.price_in is None else own.price_in
     price_out = entry.price_out if own.price_out is None else own.price_out
     return None if price_in is None and price_out is None else Price(price_in or 0.0, price_out or 0.0)
+
+
+def _is_paid(target: Target) -> bool:
+    """Whether a model may cost money: it is on a server other than this machine."""
+    hosts = [urlsplit(server).hostname or "" for server in target.server.split(",") if server]
+    return providers()[target.engine].costs or not all(map(is_near, hosts))
 
 
 def _list_names(role: Role, entries: Mapping[str, CatalogueEntry], no_models: Collection[str]) -> list[str]:

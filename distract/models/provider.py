@@ -68,6 +68,7 @@ class Provider:
         fits: checks that a model can run here before anything is paid for; returns options that make it fit.
         roles: what its models can be.
         title: name for people; by default ``name``.
+        costs: whether its models cost money by the token, even on no server that is named.
         place: what a message says about its judges, ``is asked on a server``; by default that they run on it.
     """
 
@@ -83,6 +84,7 @@ class Provider:
     fits: Callable[[Target, Options, Entries], Options] | None = None
     roles: frozenset[Role] = ROLES
     title: str = ""
+    costs: bool = False
     place: str = ""
 
     def __post_init__(self) -> None:

@@ -155,7 +155,7 @@ def _prefer_more(strength: Strength, scale: float, is_blind: bool = False) -> An
         lowest, highest = min(ratings), max(ratings)
         score = lowest + (highest - lowest) * values[0] / (values[0] + scale)
         floor = min(int(score), highest - 1)
-        return _make_reply(request, {str(floor): floor + 1 - score, str(floor + 1): score - floor})
+        return make_reply(request, {str(floor): floor + 1 - score, str(floor + 1): score - floor})
 
     return answer
 
@@ -168,8 +168,8 @@ def _choose_most(request: Request, slots: Slots, values: Sequence[float]) -> Rep
     most = max(values)
     best = [name for name, value in zip(ORDINALS, values, strict=False) if value == most]
     if len(best) > 1 and "tie" not in outcomes:
-        return _make_reply(request, dict.fromkeys(best, 1 / len(best)))
-    return _make_reply(request, {"tie" if len(best) > 1 else best[0]: 1.0})
+        return make_reply(request, dict.fromkeys(best, 1 / len(best)))
+    return make_reply(request, {"tie" if len(best) > 1 else best[0]: 1.0})
 
 
 def _rank(outcomes: Mapping[str, str], values: Sequence[float]) -> Reply:
@@ -198,10 +198,10 @@ def _answer_random(request: Request) -> Reply:
     if request.slots and "ranking" in outcomes:
         values = [share("rank", str(place), str(draw)) for place in range(len(request.slots.shown))]
         return _rank(dict(request.slots.outcomes), values)
-    return _make_reply(request, {outcomes[int(draw * len(outcomes))]: 1.0})
+    return make_reply(request, {outcomes[int(draw * len(outcomes))]: 1.0})
 
 
-def _make_reply(request: Request, weights: Mapping[str, float]) -> Reply:
+def make_reply(request: Request, weights: Mapping[str, float]) -> Reply:
     """A reply with these weights on outcomes: probabilities of the choices, else the likeliest outcome's text."""
     outcomes = dict(request.slots.outcomes) if request.slots else {}
     if not request.choices:
@@ -219,9 +219,13 @@ def _measure_length(case: str, response: Response) -> float:
     return len(response.text) + _quality(case, response)
 
 
+FAIR = _prefer_more(_quality, 1.0)
+OPPOSITE = _prefer_more(lambda case, response: 1.0 - _quality(case, response), 1.0)
+"""Prefers what ``fair`` does not, except to a hollow answer."""
+
 PLANTED: Mapping[str, tuple[str, Answer]] = MappingProxyType(
     {
-        "fair": ("blind to rewrites: nothing ever flips", _prefer_more(_quality, 1.0)),
+        "fair": ("blind to rewrites: nothing ever flips", FAIR),
         "coin": ("tosses a coin for each author: knows nothing, yet nothing flips", _prefer_more(_toss_coin, 1.0)),
         "longer": ("prefers the longer response", _prefer_more(_measure_length, 400.0)),
         "first": ("prefers the response shown first", _prefer_first),

@@ -50,7 +50,7 @@ def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[st
     if work and estimate.requests:
         parts = [f"{line(name)} {number:,}" for name, number in estimate.requests.items()]
         parts += [f"{sum(estimate.requests.values()):,} in all"] if len(parts) > 1 else []
-        plan.append(f"requests: {', '.join(parts)}")
+        plan.append(f"requests: at most {', '.join(parts)}")
     if estimate.prompt_tokens:
         plan.append(f"about {estimate.prompt_tokens:,} prompt tokens")
     yield f"plan: {'; '.join(plan)}"

@@ -1,4 +1,4 @@
-"""Writers for estimates: they request what a model would be asked, and let the rules write."""
+"""Writers for estimates: they request all that a model may be asked, and let the rules write."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from distract.rewriting.writers import WRITERS, Draft, Writer
 
 
 def stand_in(writer: Writer) -> Writer:
-    """Return the writer itself if it needs no model, else one that makes its requests but ignores the replies."""
+    """Return the writer itself if it needs no model, else one that succeeds in its last attempt."""
     if not writer.is_model:
         return writer
 
     def write(attack: Attack, task: WritingTask) -> Plan[list[Draft]]:
-        yield from writer.write(attack, task)
-        drafts = yield from WRITERS["rules"].write(attack, task)
-        return [_change(draft, writer.name) for draft in drafts] if attack.asks else drafts
+        expected = yield from writer.write(attack, task)
+        (draft,) = yield from WRITERS["rules"].write(attack, task)
+        # Invisible changes in the model's name: no two drafts are the same, even where the rules change nothing.
+        *others, last = draft.response.turns
+        texts = [(*others, last + " " * (task.attempt * len(expected) + place + 1)) for place in range(len(expected))]
+        flaws = () if task.attempt == writer.retries else ("rejected",)
+        return [Draft(replace(draft.response, turns=turns), writer.name, flaws, is_assumed=True) for turns in texts]
 
-    return replace(writer, write=write, retries=0)
-
-
-def _change(draft: Draft, name: str) -> Draft:
-    """Change a draft invisibly, in the model's name: where only a model can write, the rules change nothing."""
-    *others, last = draft.response.turns
-    return replace(draft, response=replace(draft.response, turns=(*others, f"{last} ")), writer=name)
+    return replace(writer, write=write)

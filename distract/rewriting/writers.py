@@ -46,6 +46,7 @@ class Draft:
     flaws: tuple[str, ...] = ()  # reasons to reject it that are known already
     evidence: Evidence = ()  # measurements from its writing
     is_edit: bool = True  # whether it can be compared with the original
+    is_assumed: bool = False  # whether it stands in for a text to come, of which no layer but the verifier is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,8 @@ def _inspect_draft(
     if not draft.is_edit:
         reasons, evidence = fidelity.inspect_severity(response.text, case.constraints, attack.severity or 0)
         return Rewrite(case.id, response, (), draft.writer, reasons, evidence)
-    reasons, evidence = _inspect_by_rules(case, original.turns, attack, response.turns, draft.writer == "rules")
+    inspected = (case, original.turns, attack, response.turns, draft.writer == "rules")
+    reasons, evidence = ((), ()) if draft.is_assumed else _inspect_by_rules(*inspected)
     flaws, more = draft.flaws, draft.evidence
     if (
         verifier

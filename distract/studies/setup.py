@@ -12,7 +12,7 @@ from distract.core import recorder, registry
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
 from distract.core.job import Job, Stages, StageSample, take_shard
-from distract.core.plan import Plan
+from distract.core.plan import Plan, T
 from distract.core.plugin import Protocol
 from distract.core.records import Case, CaseResult, Role
 from distract.core.runs import KeepText
@@ -179,7 +179,13 @@ def draw(
     return DrawnCases(loaded, sample(fitting, limit, seed), left_out, seed)
 
 
-def sample_first(cases: Sequence[Case], plan: Callable[[Case], Plan[CaseResult]], rewrites: bool = True) -> StageSample:
-    """Sample a stage with one plan per case by its first cases."""
-    part = cases[:SAMPLE]
+def spread(cases: Sequence[T]) -> list[T]:
+    """Choose ``SAMPLE`` cases, evenly, since data may be in an order."""
+    size = min(SAMPLE, len(cases))
+    return [cases[place * len(cases) // size] for place in range(size)]
+
+
+def sample_stage(cases: Sequence[Case], plan: Callable[[Case], Plan[CaseResult]], rewrites: bool = True) -> StageSample:
+    """Sample a stage with one plan per case."""
+    part = spread(cases)
     return StageSample((plan(case) for case in part), len(cases) / max(1, len(part)), rewrites)

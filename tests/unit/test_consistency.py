@@ -422,7 +422,7 @@ def test_default_protocols_are_pairwise_and_rank(command: Run) -> None:
     lists = sets | {(third, a, b) for a, b, third in sets}
     # Six pairs of four responses and three of three, in both orders; sets in one order each.
     comparisons, requests = 9 + 9 + 2 * len(sets), 18 + len(lists)
-    sizes = f"requests: pairwise 18, rank {requests}, {18 + requests} in all"
+    sizes = f"requests: at most pairwise 18, rank {requests}, {18 + requests} in all"
     assert f"plan: about {comparisons} comparisons; {sizes}; about" in err
     assert f"replies: 0 were stored, {18 + requests} made" in err
     again = command(*RANDOM, "--json", "--out", "r")

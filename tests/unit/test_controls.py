@@ -129,9 +129,9 @@ def test_rules_and_estimates_leave_the_control_to_the_model() -> None:
     standing = stand_in(make_generator("w", GeneratorOptions(best_of=2)))
     stood, rounds = drive(rewrite(standing, one, original, CONTROL, 0), lambda request: Reply("x"))
     assert stood is not None
-    # It counts as changed, so that the estimate judges it, and its requests are those of the model.
-    assert (stood.is_accepted, stood.generator, stood.response.text) == (True, "w", f"{original.text} ")
-    assert [len(batch) for batch in rounds] == [4, 4]
+    # It counts as changed, so that the estimate judges it, and its requests are those of a model's last attempt too.
+    assert (stood.is_accepted, stood.generator, stood.response.text) == (True, "w", f"{original.text}   ")
+    assert [len(batch) for batch in rounds] == [4, 4, 4, 4]
 
 
 def attack(name: str, **declared: Any) -> Attack:

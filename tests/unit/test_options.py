@@ -238,10 +238,6 @@ class TestDryRun:
         assert "requests: " in ran.out
         assert "smollm2-135m fits this machine" in run("attack", "--dry-run").out
 
-    def test_dry_run_needs_no_key(self, run: Any) -> None:
-        pytest.importorskip("openai")
-        assert run("attack", "--judge", "openai:gpt-4o-mini", "--dry-run").code == 0
-
     def test_explain_plan_is_an_upper_bound(self, run: Any, data: str) -> None:
         assert run("attack", "--data", data, *PLANTED, "--attack", "prolixity", "--out", "r").code == 0
         case = distract.Run.read("r").flips()[0].case

@@ -33,5 +33,6 @@ inspect = Provider(
     extra="inspect",
     library="inspect_ai",
     title="inspect_ai",
+    costs=True,
     place="is asked through inspect_ai",
 )

@@ -15,8 +15,7 @@ from distract.models.provider import Entries, Provider, Target
 
 def _resolve(name: str, options: Options, entries: Entries) -> Target:
     file = read_judge(Path(name))
-    model = resolve(file.model, file.under(options), entries)
-    return Target("file", name, entry=model.entry, reason=model.reason)
+    return replace(resolve(file.model, file.under(options), entries), engine="file", model=name, revision=None, keys=())
 
 
 def _open(target: Target, options: Options) -> Backend:

@@ -11,7 +11,7 @@ from typing import Any
 from distract.core import registry
 from distract.core.backend import Backend
 from distract.core.errors import UnknownName, UsageError
-from distract.core.job import Estimate, describe_served
+from distract.core.job import Estimate, StageSample, describe_served
 from distract.core.plan import Plan
 from distract.core.plugin import Protocol
 from distract.core.records import CaseResult, Role, Row
@@ -20,12 +20,12 @@ from distract.core.usage import Tally
 from distract.data import datasets
 from distract.studies.anchors import maker, view
 from distract.studies.anchors.anchor_file import AnchorSet
-from distract.studies.anchors.checker import AnchorCheck, check_anchors, check_power
+from distract.studies.anchors.checker import REPEATS, AnchorCheck, check_anchors, check_power
 from distract.studies.anchors.maker import RESERVE, Candidates
 from distract.studies.anchors.rounds import Progress, Rounds
 from distract.studies.drift import JudgeChanged, is_pinned
 from distract.studies.eligibility import check_fit
-from distract.studies.estimate import CHARACTERS_PER_TOKEN, simulate
+from distract.studies.estimate import estimate_samples
 from distract.studies.listener import Listener
 from distract.studies.setup import Setup
 
@@ -109,17 +109,20 @@ def check(anchors: AnchorSet, setup: Setup, store: Path, tally: Tally, progress:
     return replace(result, served=describe_served(models), identity=dict(setup.backend.identity))
 
 
-def estimate(candidates: Candidates, again: int = 0) -> Estimate:
-    """Estimate the requests for comparisons of which ``again`` are judged twice."""
-    plans = [_collect(plan) for plan in candidates.plans(candidates.anchors)]
-    stepped, scale = simulate(plans, candidates.helped), 1 + again / len(plans)
-    characters = sum(length for length, _ in stepped.judge.values())
-    answers = sum(room for _, room in stepped.judge.values())
-    requests = {candidates.protocol.name: round(len(stepped.judge) * scale)}
-    if stepped.reference:
-        requests["reference model"] = round(len(stepped.reference) * scale)
-    tokens = round(characters * scale / CHARACTERS_PER_TOKEN)
-    return Estimate(len(plans) + again, 0, requests, tokens, round(answers * scale))
+def estimate(candidates: Candidates, models: Mapping[Role, Backend], again: int = 0) -> Estimate:
+    """Estimate the most requests for comparisons of which ``again`` are judged once more."""
+    part, scale = candidates.anchors, 1 + again / len(candidates.anchors)
+    return estimate_samples(
+        (candidates.protocol,),
+        lambda one: [StageSample(map(_collect, replace(candidates, protocol=one).plans(part)), scale)],
+        models,
+    )
+
+
+def estimate_check(anchors: AnchorSet, setup: Setup) -> Estimate:
+    """Estimate the most requests of a check, in which every verdict may differ."""
+    again = 0 if is_pinned(setup.backend) else REPEATS * len(anchors.anchors)
+    return estimate(*list_checked(anchors, setup), again)
 
 
 def _collect(plan: Plan[Row]) -> Plan[CaseResult]:

@@ -42,7 +42,7 @@ from distract.studies.eligibility import Degradation, check_fit, parse_attacks
 from distract.studies.execution import set_up
 from distract.studies.listener import Listener
 from distract.studies.measures.run import choose_tie_target
-from distract.studies.setup import Setup, sample_first
+from distract.studies.setup import Setup, sample_stage
 
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 
@@ -289,8 +289,8 @@ def heading(selected: AttackSelection) -> Iterator[str]:
 def samples(audited: AuditConfig, cases: Sequence[Case], protocol: Protocol) -> Iterator[StageSample]:
     """Sample the plans that estimate the requests of one protocol."""
     designs, writer = audited.designs_for(protocol), stand_in(audited.writer)
-    alone = replace(audited, protocols=(protocol,), designs=designs, writer=writer, verifier=None)
-    yield sample_first(cases, partial(audit_case, parameters=alone), protocol is audited.protocols[0])
+    alone = replace(audited, protocols=(protocol,), designs=designs, writer=writer)
+    yield sample_stage(cases, partial(audit_case, parameters=alone), protocol.name == audited.protocols[0].name)
 
 
 def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[Any]:

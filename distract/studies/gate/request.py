@@ -22,7 +22,7 @@ from distract.data.good_responses import pairs
 from distract.stats.measures import MEASURES
 from distract.stats.trials import Design, Measure
 from distract.studies.anchors.anchor_file import AnchorSet, read_anchors
-from distract.studies.anchors.session import require_anchors
+from distract.studies.anchors.session import estimate_check, require_anchors
 from distract.studies.attack import session
 from distract.studies.attack.session import AttackSelection
 from distract.studies.drift import JudgeChanged
@@ -178,8 +178,10 @@ def _decide_live(
     checks: list[Callable[[Mapping[Role, Answerer], Tally], None]] = []
     if anchors is not None:
         checks.append(partial(require_anchors, anchors, setup, store or DEFAULT_PATH, listener))
-        again = f"{count(len(anchors.anchors), 'comparison')} of {line(str(anchors.path))} are judged again"
-        job = replace(job, remarks=(*job.remarks, f"before that, {again}"))
+        remark = (
+            f"before that, {count(len(anchors.anchors), 'comparison')} of {line(str(anchors.path))} are judged again"
+        )
+        job = replace(job, remarks=(*job.remarks, remark), before=partial(estimate_check, anchors, setup))
     # Local and planted models are identified by their content.
     if isinstance(setup.backend, RemoteBackend) and not trusts:
         checks.append(partial(identity.check_judge, setup.judge, session.audit_config(audited, setup), job.cases))

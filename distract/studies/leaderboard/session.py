@@ -28,7 +28,7 @@ from distract.studies.leaderboard.boards.system_choice import SystemChoice
 from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline
 from distract.studies.leaderboard.measures import describe_targets, find_targets
 from distract.studies.leaderboard.pairings import ModelPair, draw_balanced, round_robin
-from distract.studies.setup import SAMPLE, Setup, draw
+from distract.studies.setup import Setup, draw, spread
 
 TOO_FEW = "fewer than two of the models have answered it"
 
@@ -123,11 +123,11 @@ def _samples(
     config: TournamentConfig, cases: Sequence[Case], target_names: Collection[str], lowest: int, protocol: Protocol
 ) -> Iterator[StageSample]:
     """Sample the baseline and the attacks; the models with the most matches represent the unknown lowest ones."""
-    alone = replace(config, protocols=(protocol,), verifier=None, writer=stand_in(config.writer))
+    alone = replace(config, protocols=(protocol,), writer=stand_in(config.writer))
     played = Counter(name for pairs in config.pairs.values() for pair in pairs for name in pair)
     busiest = sorted(played, key=lambda name: (-played[name], name))
     targets = frozenset(target_names) or frozenset(busiest[:lowest])
-    part = cases[:SAMPLE]
+    part: Sequence[Case] = spread(cases)
     if not _count_matches((config.pairs[case.id] for case in part), targets):
         part = cases  # the sample may have none of these matches
     sampled = [config.pairs[case.id] for case in part]
@@ -138,7 +138,7 @@ def _samples(
         scale = _count_matches(config.pairs.values(), targets) / max(1, _count_matches(sampled, targets))
         plans = (judge_attacks(case, alone, {protocol.name: targets}) for case in part)
         # Protocols share the rewrites of named models; otherwise each may attack others.
-        yield StageSample(plans, scale, not target_names or protocol is config.protocols[0])
+        yield StageSample(plans, scale, not target_names or protocol.name == config.protocols[0].name)
 
 
 def _count_matches(matches: Iterable[Sequence[ModelPair]], targets: frozenset[str] | None) -> int:

@@ -13,14 +13,13 @@ from distract.core.loop import execute
 from distract.core.plan import Plan, drive
 from distract.core.records import Case, Lineage, Reply, Request, Role
 from distract.core.store import Answerer
-from distract.core.usage import Tally
+from distract.core.usage import Tally, estimate_tokens
 from distract.data import datasets
 from distract.data.good_responses import good_response
 from distract.data.prompt_parts import split_prompt
 from distract.rewriting import verifier as verifying
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.eligibility import sample
-from distract.studies.estimate import CHARACTERS_PER_TOKEN
 from distract.studies.make import pairs, tweakset
 from distract.studies.make.attempts import MakeResult, check_author, yield_document
 
@@ -91,10 +90,10 @@ def tweakset_job(data: str, generator: str, asking: GeneratorOptions, limit: int
 
 def estimate_most(job: MakeJob) -> Estimate:
     """Estimate an upper limit on the requests of a job, by rejecting every answer; this uses up the job."""
-    sizes: list[tuple[int, int]] = []
+    sizes: list[tuple[float, int]] = []
 
     def reject(requests: Sequence[Request]) -> list[Reply]:
-        sizes.extend((sum(len(message.content) for message in r.messages), r.max_tokens) for r in requests)
+        sizes.extend((sum(estimate_tokens(one.content) for one in r.messages), r.max_tokens) for r in requests)
         return [Reply("")] * len(requests)
 
     for plan in job.plans:
@@ -102,8 +101,7 @@ def estimate_most(job: MakeJob) -> Estimate:
     requests = {"generator": len(sizes)}
     if job.verifier:
         requests["verifier"] = len(sizes) * 4  # each of two answers, both ways
-    tokens = round(sum(size for size, _ in sizes) / CHARACTERS_PER_TOKEN)
-    return Estimate(0, 0, requests, tokens, sum(room for _, room in sizes))
+    return Estimate(0, 0, requests, round(sum(size for size, _ in sizes)), sum(room for _, room in sizes))
 
 
 def make_cases(

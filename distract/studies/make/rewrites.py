@@ -33,7 +33,7 @@ from distract.studies.attack import session
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import AttackSelection
 from distract.studies.rewrite_counts import agreements, count_reasons, rejections
-from distract.studies.setup import sample_first
+from distract.studies.setup import sample_stage
 
 
 def record_rewrites(case: Case, parameters: AuditConfig) -> Plan[CaseResult]:
@@ -124,8 +124,8 @@ def prepare(
         yield (record_rewrites(case, design) for case in selected.cases)
 
     def samples(protocol: Protocol | None) -> Iterator[StageSample]:
-        alone = replace(design, writer=stand_in(design.writer), verifier=None)
-        yield sample_first(selected.cases, partial(record_rewrites, parameters=alone))
+        alone = replace(design, writer=stand_in(design.writer))
+        yield sample_stage(selected.cases, partial(record_rewrites, parameters=alone))
 
     return Job(
         study=Study("rewrite", {}, lambda _: BufferedSums(measure), document, _report),

@@ -39,7 +39,7 @@ from distract.stats.measures import MEASURES
 from distract.studies.eligibility import check_fit, sample
 from distract.studies.meta import measures
 from distract.studies.meta.measures import JudgeRows, PairVerdicts
-from distract.studies.setup import SAMPLE, Setup
+from distract.studies.setup import Setup, spread
 
 Judged = tuple[Response, ...]
 """What people judged: two responses, or the only one."""
@@ -368,9 +368,9 @@ def prepare(
 
     def samples(protocol: Protocol) -> Iterator[StageSample]:
         own = replace(design, protocols=(protocol,))
-        part = [pair for one in selected.sets for pair in [p for p in selected.cases if p[0] == one][:SAMPLE]]
+        part = [pair for one in selected.sets for pair in spread([p for p in selected.cases if p[0] == one])]
         plans = (judge_labelled(name, case, own) for name, case in part)
-        yield StageSample(plans, len(selected.cases) / len(part), protocol is setup.protocols[0])
+        yield StageSample(plans, len(selected.cases) / len(part), protocol.name == setup.protocols[0].name)
 
     sets = ", ".join(map(line, sorted(selected.shuffled)))
     note = f"the better response is always listed at the same place in {sets}; the seed draws the order there"
