@@ -20,9 +20,9 @@ import click
 from distract.cli.command import Command, Option
 from distract.cli.options import PATH, group_options, option
 from distract.cli.pages import check_free, resolve_path
-from distract.cli.settings import read_settings_file
+from distract.cli.settings import find_output
 from distract.core import files
-from distract.core.errors import UsageError
+from distract.core.errors import DistractError, PluginError, UsageError
 
 if TYPE_CHECKING:
     from distract.core.records import Rewrite, Row
@@ -138,21 +138,27 @@ class GateCommand(Command):
         return tuple(FIELDS)
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        """Record a usage error in the JUnit file."""
+        """Run user code in a process of its own, and record in the JUnit file why nothing was decided."""
+        from distract.cli import apart
+
         arguments = list(args)
         try:
+            is_help = not {*args}.isdisjoint(context.help_option_names)
+            if not is_help and apart.can_start() and (code := apart.find_user_code(arguments)):
+                apart.run(code)
             return super().parse_args(context, args)
-        except (click.UsageError, UsageError) as error:
+        except (click.UsageError, DistractError) as error:
             why = error.format_message() if isinstance(error, click.UsageError) else str(error)
             paths = []
             for argument, value in zip(arguments, [*arguments[1:], ""], strict=True):
                 name, equals, joined = argument.partition("=")
                 paths += [Path(joined if equals else value)] if name == "--junit" else []
             with suppress(UsageError, OSError):
-                settings = read_settings_file(self, context, None)
-                paths += [Path(settings.defaults["junit"])] if settings and "junit" in settings.defaults else []
+                paths += [path] if (path := find_output("gate", "junit")) else []
             for path in filter(_is_ours, paths):
-                reason = inconclusive_verdict(f"the gate did not begin: {why}")
+                reason = inconclusive_verdict(
+                    f"the gate did not {'finish' if isinstance(error, PluginError) else 'begin'}: {why}"
+                )
                 Outputs(path, False, None, False)._write_junit(reason, {}, "")
             raise
 

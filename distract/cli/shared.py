@@ -82,6 +82,10 @@ def echo_more(is_cut: bool, run: Path | None = None, start: str = "\n") -> None:
         echo(f"{start}more: {command} --verbose")
 
 
+PARENT = "DISTRACT_PARENT"
+"""Variable that holds the link from the child process of a gate to its parent."""
+
+
 class CommandExit(Exception):
     """The conclusion of a command: only this sets the exit codes 1 and 3, or 0 for a gate.
 
