@@ -20,9 +20,10 @@ import click
 from distract.cli.command import Command, Option
 from distract.cli.options import PATH, group_options, option
 from distract.cli.pages import check_free, resolve_path
-from distract.cli.settings import find_output
+from distract.cli.settings import find_hazard
 from distract.core import files
 from distract.core.errors import DistractError, PluginError, UsageError
+from distract.studies.project import find_project, read_project
 
 if TYPE_CHECKING:
     from distract.core.records import Rewrite, Row
@@ -153,12 +154,13 @@ class GateCommand(Command):
             for argument, value in zip(arguments, [*arguments[1:], ""], strict=True):
                 name, equals, joined = argument.partition("=")
                 paths += [Path(joined if equals else value)] if name == "--junit" else []
-            with suppress(UsageError, OSError):
-                paths += [path] if (path := find_output("gate", "junit")) else []
+            with suppress(UsageError, OSError, LookupError, TypeError):
+                project = read_project(find_project() or Path())  # not all its settings, which may need a plug-in
+                path = project.path.parent / {**project.table, **(project.command("gate") or {})}["junit"]
+                paths += [] if find_hazard(project.path.parent, "junit", str(path)) else [path]
             for path in filter(_is_ours, paths):
-                reason = inconclusive_verdict(
-                    f"the gate did not {'finish' if isinstance(error, PluginError) else 'begin'}: {why}"
-                )
+                stage = "finish" if isinstance(error, PluginError) else "begin"
+                reason = inconclusive_verdict(f"the gate did not {stage}: {why}")
                 Outputs(path, False, None, False)._write_junit(reason, {}, "")
             raise
 

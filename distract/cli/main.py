@@ -87,7 +87,7 @@ def main() -> None:
     """Run the command line; end the process with one of the exit codes above, whatever happens."""
     with guard_streams():
         relax_gc()
-        report = _ignore_code
+        report = None
         try:
             if PARENT in os.environ:
                 report = importlib.import_module("distract.cli.apart").attach()
@@ -99,13 +99,10 @@ def main() -> None:
                 _print_message(f"the output is not complete: {lost}")
             if message:
                 _print_message(message)
-        report(code)
+        if report:
+            report(code)
     if code:
         raise SystemExit(code)  # a plug-in may have replaced sys.exit
-
-
-def _ignore_code(code: int) -> None:
-    """Stand in for the report of a child process."""
 
 
 def _run_command() -> tuple[int, str]:

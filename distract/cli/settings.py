@@ -44,8 +44,8 @@ KEYS = ("DISTRACT_API_KEY", "OPENAI_API_KEY")
 
 _ADDRESSES = ("judge", "generator", "verifier", "reference-model", "base-url")
 _LOADED = ("judge", "generator", "verifier", "reference-model", "attack", "protocol", "system")
-CODE = re.compile(r"(?:^|=)python:|\.(?:py|toml)(?:[:+]|$)", re.MULTILINE)
-"""A judge function, a Python file or a judge file, also in an option or in a sum of attacks."""
+_CODE = re.compile(r"^python:|\.(?:py|toml)(?:[:+]|$)", re.MULTILINE)
+"""A judge function, a Python file or a judge file, also where attacks are joined."""
 _WRITTEN = ("out", "junit", "summary")
 _MODEL_OPTION = "model-option"
 
@@ -228,7 +228,7 @@ def find_hazard(folder: Path, key: str, value: object) -> str | None:
         inside = Path(os.path.realpath(folder))
         if inside not in Path(os.path.realpath(str(value))).parents:
             return f"leads out of the folder of this file; name it with --{key}"
-    if key in _LOADED and CODE.search(str(value)):
+    if key in _LOADED and _CODE.search(str(value)):
         return f"names a file that runs code or decides where your keys go; name it on the command line, with --{key}"
     if key in _ADDRESSES and _is_foreign(str(value)) and (variable := next(filter(os.environ.get, KEYS), None)):
         return f"names a server; to send it the key in {variable}, name it on the command line"
@@ -245,17 +245,6 @@ def _is_foreign(text: str) -> bool:
         return not is_near(host) and host != "api.openai.com"
     except UsageError:
         return True
-
-
-def find_output(command: str, key: str) -> Path | None:
-    """Find the file that the nearest settings let a command write; loads no plug-in."""
-    file = find_project()
-    project = read_project(file) if file else None
-    text = {**project.table, **(project.command(command) or {})}.get(key) if project else None
-    if project is None or not isinstance(text, str):
-        return None
-    path = project.path.parent / text
-    return None if find_hazard(project.path.parent, key, str(path)) else path
 
 
 def own_keys(command: click.Command) -> tuple[str, ...]:

@@ -82,8 +82,7 @@ def echo_more(is_cut: bool, run: Path | None = None, start: str = "\n") -> None:
         echo(f"{start}more: {command} --verbose")
 
 
-PARENT = "DISTRACT_PARENT"
-"""Variable that holds the link from the child process of a gate to its parent."""
+PARENT = "DISTRACT_PARENT"  # the variable that links the child process of a gate to its parent
 
 
 class CommandExit(Exception):

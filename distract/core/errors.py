@@ -23,7 +23,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from distract.core.printable import hide_credentials, line
@@ -176,50 +176,24 @@ def guard_plugin(where: str) -> Iterator[None]:
         sys.stdout, sys.stderr = streams
 
 
-_redirection, _redirections = ExitStack(), 0
-
-
 @contextmanager
 def redirect_output() -> Iterator[None]:
-    """Send standard output to stderr, also that of C code and of processes started inside: stdout is for our document.
-
-    Only the outermost use has an effect, and those inside it may end in any order.
-    """
-    global _redirections
-    _redirections += 1
-    if _redirections == 1:
-        _redirection.enter_context(_move_output())
-    try:
-        yield
-    finally:
-        _redirections -= 1
-        if not _redirections:
-            _redirection.close()
-
-
-@contextmanager
-def _move_output() -> Iterator[None]:
+    """Send standard output to stderr, also that of C code and of child processes: stdout is for our document alone."""
     import ctypes
 
     stdout, descriptor = sys.stdout, None
-    _flush_output()
-    with suppress(OSError):  # a closed descriptor needs no protection
+    with suppress(Exception):  # where it is closed, nothing needs protection
         descriptor = os.dup(1)
+        stdout.flush()
         os.dup2(2, 1)
     sys.stdout = sys.stderr
     try:
         yield
     finally:
-        _flush_output()
-        with suppress(OSError, AttributeError, TypeError):
+        with suppress(Exception):
             ctypes.CDLL(None).fflush(None)  # the buffer of C's printf
+            sys.__stdout__.flush()  # type: ignore[union-attr]
         sys.stdout = stdout
         if descriptor is not None:
             os.dup2(descriptor, 1)
             os.close(descriptor)
-
-
-def _flush_output() -> None:
-    for stream in (sys.stdout, sys.__stdout__):
-        with suppress(Exception):  # a plug-in may have closed or replaced it
-            stream.flush()  # type: ignore[union-attr]

@@ -29,10 +29,8 @@ from distract.core.records import BASELINE
 from distract.core.study import Study
 
 P = TypeVar("P")
-_FOLDERS = {
-    **{group: group for group in ("distract.attacks", "distract.judges", "distract.leaderboards")},
-    "distract.providers": "distract.judging.providers",
-}
+_FOLDERS = {f"distract.{name}": f"distract.{name}" for name in ("attacks", "judges", "leaderboards")}
+_FOLDERS["distract.providers"] = "distract.judging.providers"
 """Each group, and the folder of its shipped plug-ins."""
 
 _kinds: dict[str, type[Any]] = {}
