@@ -81,7 +81,7 @@ def run(code: str) -> NoReturn:
     verdict = re.search(rb"%b(\d{3})" % token.encode(), report)
     if verdict and int(verdict[1]) == status:
         raise CommandExit(status)
-    end = f"exit status {status}" if status >= 0 else signal.Signals(-status).name
+    end = f"exit status {status}" if status >= 0 else f"signal {-status}, {signal.strsignal(-status)}"
     how = f"with another verdict than its {end}" if verdict else f"without a verdict ({end})"
     error = PluginError(f"the process of the gate ended {how}: {code}, or a library of its own, may have ended it")
     error.exit_code = 4 if status >= 0 else 128 - status
@@ -91,7 +91,7 @@ def run(code: str) -> NoReturn:
 def attach() -> Callable[[int], None]:
     """Make this process the child of the command that started it; returns how to report the exit code."""
     global _is_child
-    number, _, token = os.environ.pop(PARENT).partition(":")
+    number, token = os.environ.pop(PARENT).split(":")
     link, process, _is_child = socket.socket(fileno=int(number)), os.getpid(), True
     link.set_inheritable(False)
     link.setblocking(False)

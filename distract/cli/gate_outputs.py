@@ -140,13 +140,13 @@ class GateCommand(Command):
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         """Run user code in a process of its own, and record in the JUnit file why nothing was decided."""
-        from distract.cli import apart
-
         arguments = list(args)
         try:
-            is_help = not {*args}.isdisjoint(context.help_option_names)
-            if not is_help and apart.can_start() and (code := apart.find_user_code(arguments)):
-                apart.run(code)
+            if {*args}.isdisjoint(context.help_option_names):
+                from distract.cli import apart
+
+                if apart.can_start() and (code := apart.find_user_code(arguments)):
+                    apart.run(code)
             return super().parse_args(context, args)
         except (click.UsageError, DistractError) as error:
             why = error.format_message() if isinstance(error, click.UsageError) else str(error)
@@ -158,10 +158,10 @@ class GateCommand(Command):
                 project = read_project(find_project() or Path())  # not all its settings, which may need a plug-in
                 path = project.path.parent / {**project.table, **(project.command("gate") or {})}["junit"]
                 paths += [] if find_hazard(project.path.parent, "junit", str(path)) else [path]
+            stage = "finish" if isinstance(error, PluginError) else "begin"
             for path in filter(_is_ours, paths):
-                stage = "finish" if isinstance(error, PluginError) else "begin"
-                reason = inconclusive_verdict(f"the gate did not {stage}: {why}")
-                Outputs(path, False, None, False)._write_junit(reason, {}, "")
+                verdict = inconclusive_verdict(f"the gate did not {stage}: {why}")
+                Outputs(path, False, None, False)._write_junit(verdict, {}, "")
             raise
 
 

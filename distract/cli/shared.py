@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from distract.core.usage import Price, Tally
     from distract.report.blocks import Block
 
+PARENT = "DISTRACT_PARENT"  # the variable that links the child process of a gate to its parent
 safe_line = printable.line
 
 
@@ -80,9 +81,6 @@ def echo_more(is_cut: bool, run: Path | None = None, start: str = "\n") -> None:
     if is_cut:
         command = f"distract report {safe_line(shlex.quote(str(run)))}" if run else "the same command with"
         echo(f"{start}more: {command} --verbose")
-
-
-PARENT = "DISTRACT_PARENT"  # the variable that links the child process of a gate to its parent
 
 
 class CommandExit(Exception):

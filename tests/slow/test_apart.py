@@ -45,7 +45,7 @@ PLACES = {
     ("libc.exit(1)", "", 4, "without a verdict (exit status 1)"),
     ("pass", "os._exit(0)", 4, "without a verdict (exit status 0)"),
     ("pass", "atexit.register(os._exit, 0)", 4, "with another verdict than its exit status 0"),
-    ("os.kill(os.getpid(), 9)", "", 137, "without a verdict (SIGKILL)"),
+    ("os.kill(os.getpid(), 9)", "", 137, "without a verdict (signal 9, Killed)"),
     ("threading.Thread(target=sys.exit, args=(0,)).start()", "", 3, ""),
     ("os.fork() or os._exit(0)", "", 3, ""),
 )
