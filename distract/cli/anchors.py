@@ -26,7 +26,7 @@ from distract.cli.options import (
 from distract.cli.run import set_up
 from distract.cli.shared import CommandExit, echo, echo_more, print_result, report_usage, safe_line
 from distract.cli.terminal import count_stored, terminal
-from distract.core.errors import UsageError
+from distract.core.errors import UsageError, redirect_output
 
 if TYPE_CHECKING:
     from distract.core.job import Estimate
@@ -47,7 +47,7 @@ def _follow(
     if is_fresh and is_pinned(setup.backend):  # any other judge is asked anyway
         renew([setup.backend], store)
     tally = Tally()
-    with report_usage(tally, setup.prices), Progress(sum(estimated.requests.values())) as progress:
+    with redirect_output(), report_usage(tally, setup.prices), Progress(sum(estimated.requests.values())) as progress:
         yield tally, progress.update
 
 

@@ -207,7 +207,8 @@ def gate(
 
     Reads a finished run, or asks a judge only until the evidence suffices. Fails closed: without enough evidence the
     decision is ``inconclusive``. Thresholds come from the arguments, else from the table ``gate`` of the nearest
-    ``distract.toml`` or ``pyproject.toml``; only the command takes its other settings.
+    ``distract.toml`` or ``pyproject.toml``; only the command takes its other settings, and only the command runs your
+    code in a process of its own: here, code that ends the process ends the caller.
 
     Args:
         run: a finished run of ``attack``, or its folder.

@@ -20,9 +20,10 @@ import click
 from distract.cli.command import Command, Option
 from distract.cli.options import PATH, group_options, option
 from distract.cli.pages import check_free, resolve_path
-from distract.cli.settings import read_settings_file
+from distract.cli.settings import find_hazard
 from distract.core import files
-from distract.core.errors import UsageError
+from distract.core.errors import DistractError, PluginError, UsageError
+from distract.studies.project import find_project, read_project
 
 if TYPE_CHECKING:
     from distract.core.records import Rewrite, Row
@@ -138,22 +139,29 @@ class GateCommand(Command):
         return tuple(FIELDS)
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        """Record a usage error in the JUnit file."""
+        """Run user code in a process of its own, and record in the JUnit file why nothing was decided."""
         arguments = list(args)
         try:
+            if {*args}.isdisjoint(context.help_option_names):
+                from distract.cli import apart
+
+                if apart.can_start() and (code := apart.find_user_code(arguments)):
+                    apart.run(code)
             return super().parse_args(context, args)
-        except (click.UsageError, UsageError) as error:
+        except (click.UsageError, DistractError) as error:
             why = error.format_message() if isinstance(error, click.UsageError) else str(error)
             paths = []
             for argument, value in zip(arguments, [*arguments[1:], ""], strict=True):
                 name, equals, joined = argument.partition("=")
                 paths += [Path(joined if equals else value)] if name == "--junit" else []
-            with suppress(UsageError, OSError):
-                settings = read_settings_file(self, context, None)
-                paths += [Path(settings.defaults["junit"])] if settings and "junit" in settings.defaults else []
+            with suppress(UsageError, OSError, LookupError, TypeError):
+                project = read_project(find_project() or Path())  # not all its settings, which may need a plug-in
+                path = project.path.parent / {**project.table, **(project.command("gate") or {})}["junit"]
+                paths += [] if find_hazard(project.path.parent, "junit", str(path)) else [path]
+            stage = "finish" if isinstance(error, PluginError) else "begin"
             for path in filter(_is_ours, paths):
-                reason = inconclusive_verdict(f"the gate did not begin: {why}")
-                Outputs(path, False, None, False)._write_junit(reason, {}, "")
+                verdict = inconclusive_verdict(f"the gate did not {stage}: {why}")
+                Outputs(path, False, None, False)._write_junit(verdict, {}, "")
             raise
 
 

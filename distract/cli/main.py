@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from contextlib import suppress
 import click
 
 from distract.cli.command import EPILOG
-from distract.cli.shared import CommandExit, echo, safe_line
+from distract.cli.shared import PARENT, CommandExit, echo, safe_line
 from distract.cli.streams import guard_streams, output_fault
 from distract.core.errors import DistractError, describe_error, describe_import_error
 from distract.core.printable import hide_credentials
@@ -86,7 +87,10 @@ def main() -> None:
     """Run the command line; end the process with one of the exit codes above, whatever happens."""
     with guard_streams():
         relax_gc()
+        report = None
         try:
+            if PARENT in os.environ:
+                report = importlib.import_module("distract.cli.apart").attach()
             code, message = _run_command()
         except BaseException as error:  # not even the message could be made
             code, message = 4, f"{type(error).__name__}, so nothing is decided"
@@ -95,6 +99,8 @@ def main() -> None:
                 _print_message(f"the output is not complete: {lost}")
             if message:
                 _print_message(message)
+        if report:
+            report(code)
     if code:
         raise SystemExit(code)  # a plug-in may have replaced sys.exit
 

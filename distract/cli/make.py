@@ -26,7 +26,7 @@ from distract.cli.options import (
 from distract.cli.run import run_in_terminal
 from distract.cli.shared import echo, exit_with, print_result, report_usage, safe_line
 from distract.cli.terminal import terminal
-from distract.core.errors import UsageError
+from distract.core.errors import UsageError, redirect_output
 from distract.core.printable import count
 
 if TYPE_CHECKING:
@@ -164,6 +164,7 @@ def _execute_job(
     echo(heading, err=True)
     tally = Tally()
     with (
+        redirect_output(),
         report_usage(tally, opened.prices),
         jobs.open_stores(opened.models, place) as models,
         Progress(len(job.plans), "writing") as progress,

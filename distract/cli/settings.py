@@ -44,8 +44,8 @@ KEYS = ("DISTRACT_API_KEY", "OPENAI_API_KEY")
 
 _ADDRESSES = ("judge", "generator", "verifier", "reference-model", "base-url")
 _LOADED = ("judge", "generator", "verifier", "reference-model", "attack", "protocol", "system")
-_CODE = re.compile(r"^python:|\.(?:py|toml)(?::|$)", re.MULTILINE)
-"""A judge function, a Python file or a judge file."""
+_CODE = re.compile(r"^python:|\.(?:py|toml)(?:[:+]|$)", re.MULTILINE)
+"""A judge function, a Python file or a judge file, also where attacks are joined."""
 _WRITTEN = ("out", "junit", "summary")
 _MODEL_OPTION = "model-option"
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from distract.core.usage import Price, Tally
     from distract.report.blocks import Block
 
+PARENT = "DISTRACT_PARENT"  # the variable that links the child process of a gate to its parent
 safe_line = printable.line
 
 

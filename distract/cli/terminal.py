@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -13,6 +13,7 @@ import click
 
 from distract.cli.command import ARGUMENTS
 from distract.cli.shared import CommandExit, echo, echo_json, print_lines, report_usage, safe_line
+from distract.core.errors import redirect_output
 from distract.core.printable import count, hide_credentials
 from distract.studies.listener import Listener
 
@@ -43,9 +44,11 @@ class Terminal(Listener):
         """Print lines for the user."""
         print_lines(lines)
 
-    def count(self, tally: Tally, prices: Mapping[Role, Price]) -> AbstractContextManager[None]:
-        """Report usage in the end."""
-        return report_usage(tally, prices)
+    @contextmanager
+    def count(self, tally: Tally, prices: Mapping[Role, Price]) -> Iterator[None]:
+        """Report usage in the end; nothing that code of the user's own prints gets into a document."""
+        with redirect_output(), report_usage(tally, prices):
+            yield
 
     @contextmanager
     def follow(self, job: Job[Any], stored: int, doing: str) -> Iterator[Follower]:
@@ -88,7 +91,9 @@ class DryRun(Terminal):
 
     def preview(self, jobs: Sequence[Job[Any]], store: Path, is_fresh: bool) -> None:
         """Show the plans."""
-        self.finish([_view_job(job, store, is_fresh) for job in jobs])
+        with redirect_output():
+            plans = [_view_job(job, store, is_fresh) for job in jobs]
+        self.finish(plans)
 
     def finish(self, plans: Sequence[PlanView]) -> NoReturn:
         """Print plans and end the command."""

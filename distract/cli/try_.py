@@ -41,6 +41,7 @@ def try_judge(
     JUDGE is a name as for --judge, or a judge file (judge.toml). Run this first with a judge or a prompt of your own.
     """
     from distract.core import registry
+    from distract.core.errors import redirect_output
     from distract.judging import trial, trial_view
     from distract.judging.judge import Judge
     from distract.models.opener import open_models
@@ -57,8 +58,8 @@ def try_judge(
     else:
         if fresh:
             renew([backend], store)
-        with Judge(judge, backend, store=store) as opened_judge, report_usage(opened_judge.tally, opened.prices):
-            trials = [trial.try_protocol(opened_judge, protocol, pair) for protocol in chosen]
+        with redirect_output(), Judge(judge, backend, store=store) as asker, report_usage(asker.tally, opened.prices):
+            trials = [trial.try_protocol(asker, protocol, pair) for protocol in chosen]
     if as_json:
         echo_json({"judge": judge, "case": case.id, "trials": [trial_view.trial_document(one) for one in trials]})
     else:

@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import difflib
 import errno
+import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from distract.core.printable import hide_credentials, line
@@ -173,3 +174,26 @@ def guard_plugin(where: str) -> Iterator[None]:
         raise PluginError(f"{where}: {describe_error(error)}") from error
     finally:
         sys.stdout, sys.stderr = streams
+
+
+@contextmanager
+def redirect_output() -> Iterator[None]:
+    """Send standard output to stderr, also that of C code and of child processes: stdout is for our document alone."""
+    import ctypes
+
+    stdout, descriptor = sys.stdout, None
+    with suppress(Exception):  # where it is closed, nothing needs protection
+        descriptor = os.dup(1)
+        stdout.flush()
+        os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    try:
+        yield
+    finally:
+        with suppress(Exception):
+            ctypes.CDLL(None).fflush(None)  # the buffer of C's printf
+            sys.__stdout__.flush()  # type: ignore[union-attr]
+        sys.stdout = stdout
+        if descriptor is not None:
+            os.dup2(descriptor, 1)
+            os.close(descriptor)

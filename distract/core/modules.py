@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.util
 import os
@@ -11,7 +10,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from distract.core.errors import PLUGIN_ERRORS, DataError, UsageError, describe_error
+from distract.core.errors import PLUGIN_ERRORS, DataError, UsageError, describe_error, redirect_output
 
 
 def load_file(path: Path) -> ModuleType:
@@ -29,7 +28,7 @@ def load_file(path: Path) -> ModuleType:
     if str(file.parent) not in sys.path:
         sys.path.insert(0, str(file.parent))
     try:
-        with contextlib.redirect_stdout(sys.stderr):
+        with redirect_output():
             # Not by the loader: its bytecode stays when an edit within a second leaves the length as it was.
             exec(compile(source, file, "exec", dont_inherit=True), vars(module))
     except BaseException as error:

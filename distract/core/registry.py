@@ -12,25 +12,26 @@ import importlib
 import pkgutil
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar, cast
 
 from distract.core.attack import Attack, name_effect
 from distract.core.backend import Backend, OwnBackend, own_protocols
-from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin
+from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin, redirect_output
 from distract.core.modules import load_file
 from distract.core.plugin import Protocol
 from distract.core.records import BASELINE
 from distract.core.study import Study
 
 P = TypeVar("P")
-_FOLDERS = {"distract.providers": "distract.judging.providers"}
-"""The folder of a group's shipped plug-ins, where it has another name."""
+_FOLDERS = {f"distract.{name}": f"distract.{name}" for name in ("attacks", "judges", "leaderboards")}
+_FOLDERS["distract.providers"] = "distract.judging.providers"
+"""Each group, and the folder of its shipped plug-ins."""
 
 _kinds: dict[str, type[Any]] = {}
 """The record type of each group in use."""
@@ -58,6 +59,12 @@ def plugins(group: str, kind: type[P]) -> Mapping[str, P]:
     installed = _load(group)[0]
     own = {name: one.plugin for name, one in _own.get(group, {}).items()}
     return MappingProxyType({**installed, **own}) if own else installed
+
+
+def installed() -> Iterator[EntryPoint]:
+    """Yield the plug-ins of other packages, without importing any."""
+    for group in _FOLDERS:
+        yield from entry_points(group=group)
 
 
 def own_plugins(names: Iterable[str]) -> dict[str, dict[str, OwnPlugin]]:
@@ -190,7 +197,7 @@ def find_plugin(group: str, kind: type[P], noun: str, name: str, known: Mapping[
 def _load(group: str) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, str]]:
     """Load the plug-ins of a group by name, faults of third-party ones, and checksums of code by name."""
     kind = _kinds[group]
-    package = importlib.import_module(_FOLDERS.get(group, group))
+    package = importlib.import_module(_FOLDERS[group])
     modules = []
     for info in pkgutil.iter_modules(package.__path__):
         with guard_plugin(f"plug-in {package.__name__}.{info.name} does not load"):
@@ -201,7 +208,7 @@ def _load(group: str) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, 
     for entry in entry_points(group=group):
         where = f"plug-in {entry.name!r} ({entry.value})"
         try:
-            with guard_plugin(f"{where} does not load"):
+            with guard_plugin(f"{where} does not load"), redirect_output():
                 value = entry.load()
                 plugins = [value] if isinstance(value, kind) else _find_plugins(value, kind)
         except DistractError as error:  # a third-party fault must not stop the rest

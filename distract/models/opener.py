@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from distract.core.backend import Backend
-from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin, install_command
+from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin, install_command, redirect_output
 from distract.core.records import Role
 from distract.core.usage import Price
 from distract.models.catalogue import CatalogueEntry, catalogue, find
@@ -100,7 +100,7 @@ def open_target(target: Target, options: Options, entries: Mapping[str, Catalogu
         options = provider.fits(target, options, entries)
     if provider.library and find_spec(provider.library) is None:
         raise UsageError(f"{target.name} needs {provider.library}, which is not installed: {_install(provider.extra)}")
-    with guard_plugin(f"provider {provider.name!r} cannot open {target.name}"):
+    with guard_plugin(f"provider {provider.name!r} cannot open {target.name}"), redirect_output():
         return provider.open(target, provider.collect(options))
 
 

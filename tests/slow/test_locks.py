@@ -306,7 +306,7 @@ def test_other_command_takes_over_killed_server_requests(lone: tuple[Path, int, 
 
 def test_other_command_takes_over_killed_local_requests(lone: tuple[Path, int, int], tmp_path: Path) -> None:
     with local(tmp_path, "a") as one:
-        one.says("asked", "out")
+        one.says("asked")
         with local(tmp_path, "b") as two:
             two.says("plan:")
             one.process.kill()

@@ -74,11 +74,11 @@ def test_requests_under_way_finish_and_no_more_are_sent(tmp_path: Path, number: 
             server.saw(4)
             command.process.send_signal(number)
             command.says("stopping: waiting up to")
-            command.says("halted", "out")
+            command.says("halted")
             server.free()
             ran = command.ended()
         check_stopped(ran, code)
-        assert ran.out == "halted\n"
+        assert ran.err.count("halted\n") == 1
         assert "replies: 0 were stored, 6 made" in ran.err
         assert count_replies(tmp_path / "s") == 2 + 4
         assert len(server.chats) == 4
@@ -115,7 +115,7 @@ def test_stopping_does_not_wait_for_a_retry(tmp_path: Path) -> None:
         return Answer(answer.body, 429, {"retry-after": "250"})
 
     with FakeServer(busy) as server, at_server(server, tmp_path, FOR_EVER + TOLD, 1) as command:
-        command.says("paused", "out")
+        command.says("paused")
         command.process.send_signal(signal.SIGINT)
         ran = command.ended()
         check_stopped(ran, 130)
@@ -127,13 +127,13 @@ def test_stopping_does_not_wait_for_a_retry(tmp_path: Path) -> None:
 def test_local_batch_finishes_and_no_other_begins(tmp_path: Path, number: int, code: int) -> None:
     command = (*ATTACK, "--judge", "planted:longer", *KEPT)
     with CommandProcess(*command, folder=tmp_path, before=LOCAL) as running:
-        running.says("asked", "out")
+        running.says("asked")
         running.process.send_signal(number)
         running.says("stopping: waiting up to")
         (tmp_path / "go").touch()
         ran = running.ended()
     check_stopped(ran, code)
-    assert (count_replies(tmp_path / "s"), ran.out.count("asked")) == (5, 5)
+    assert (count_replies(tmp_path / "s"), ran.err.count("asked\n")) == (5, 5)
 
 
 def test_signal_is_held_once_and_only_while_busy() -> None:

@@ -20,13 +20,13 @@ from loops import each
 from test_transformers_backend import absolute
 
 from distract.core.backend import StreamingBackend
-from distract.core.errors import BackendError, DistractError, UsageError
+from distract.core.errors import BackendError, DistractError, UsageError, redirect_output
 from distract.core.records import Message, Reply, Request
 from distract.models.hardware import Gpu
 from distract.models.transformers import embedded
 from distract.models.transformers.backend import Transformers
 from distract.models.transformers.chat import EncodedRequest
-from distract.models.vllm import backend as vllm, engine
+from distract.models.vllm import backend as vllm
 from distract.models.vllm.backend import Vllm
 
 GIB = 2**30
@@ -262,7 +262,7 @@ def test_model_that_does_not_load_is_one_line(
 
 
 def test_nothing_writes_to_stdout_while_an_engine_loads(capfd: pytest.CaptureFixture[str]) -> None:
-    with engine._redirect_stdout():
+    with redirect_output():
         subprocess.run([sys.executable, "-c", "print('child')"], check=True)
         os.write(1, b"written\n")
         print("printed")

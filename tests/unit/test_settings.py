@@ -136,6 +136,7 @@ def test_help_works_with_a_wrong_file(run: Any) -> None:
         ("judge = 'python:evil.py:judge'", "judge: names a file that runs code or decides where your keys go"),
         ("judge = 'judge.toml'", "judge: names a file that runs code or decides"),
         ("[attack]\nattack = ['prolixity', './evil.py']", "attack: names a file that runs code"),
+        ("[attack]\nattack = 'evil.py+severity-1'", "attack: names a file that runs code"),
         ("[attack]\nprotocol = './evil.py:x'", "protocol: names a file that runs code"),
         ("generator = ' HTTPS://evil.example#m'", "generator: names a server"),
         ("base-url = 'https://evil.example/v1'", "base-url: names a server; to send it the key in DISTRACT_API_KEY"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.util
 import inspect
@@ -13,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from distract.core.errors import PLUGIN_ERRORS, UnknownName, UsageError
+from distract.core.errors import PLUGIN_ERRORS, UnknownName, UsageError, redirect_output
 from distract.core.modules import import_error, load_file
 from distract.judging.functions.adaptation import is_function
 from distract.judging.functions.declaration import JudgeFunction, declare
@@ -68,7 +67,7 @@ def _load_module(name: str) -> ModuleType:
     if (folder := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, folder)
     try:
-        with contextlib.redirect_stdout(sys.stderr):
+        with redirect_output():
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and name.startswith(error.name):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
-import sys
 import threading
 import time
 import traceback
@@ -18,7 +17,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from distract.core.backend import Batch
-from distract.core.errors import PLUGIN_ERRORS, BackendError, describe_error
+from distract.core.errors import PLUGIN_ERRORS, BackendError, describe_error, redirect_output
 from distract.core.records import NO_REPLY, Reply, Request
 from distract.judging.functions import verdicts
 
@@ -58,7 +57,7 @@ class CallStream:
         self._failure: BackendError | None = None
         self._streams = contextlib.ExitStack()
         # Nothing that a function prints may get into the document on stdout.
-        self._streams.enter_context(contextlib.redirect_stdout(sys.stderr))
+        self._streams.enter_context(redirect_output())
 
     def submit(self, ticket: int, request: Request) -> None:
         """Take a request; returns at once."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib
 import inspect
 import itertools
 import logging
 import os
 import signal
-import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import Any, Literal
+
+from distract.core.errors import redirect_output
 
 Way = Literal["named", "top", "allowed"]
 """Source of log-probabilities: named tokens, the likeliest ones, or the only one allowed."""
@@ -57,7 +57,7 @@ class Engine:
         if on_cpu:
             # Only whole blocks are shared: the default size of 128 shares 38% of the tokens, this one 48%.
             fixed["block_size"] = 32
-        with _redirect_stdout(), _go_offline(offline), _block_interrupts(), warnings.catch_warnings():
+        with redirect_output(), _go_offline(offline), _block_interrupts(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             vllm = importlib.import_module("vllm")
             self._sampling: Any = vllm.SamplingParams
@@ -170,19 +170,3 @@ def _block_interrupts() -> Iterator[None]:
         yield
     finally:
         BaseProcess.start = start  # type: ignore[method-assign]
-
-
-@contextlib.contextmanager
-def _redirect_stdout() -> Iterator[None]:
-    """Send standard output to stderr, also from C++ and from processes started inside."""
-    sys.stdout.flush()
-    stdout = os.dup(1)
-    try:
-        os.dup2(2, 1)
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
-    finally:
-        with contextlib.suppress(OSError, AttributeError, TypeError):
-            ctypes.CDLL(None).fflush(None)  # the buffer of C's printf
-        os.dup2(stdout, 1)
-        os.close(stdout)

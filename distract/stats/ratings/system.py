@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from distract.core.errors import guard_plugin
+from distract.core.errors import guard_plugin, redirect_output
 from distract.core.plugin import check_plugin
 from distract.core.printable import line
 
@@ -93,7 +93,7 @@ class RatingSystem:
         """Call ``rate`` and check that its ratings are finite; a fault of the plug-in raises PluginError."""
         import numpy as np
 
-        with guard_plugin(f"rating system {self.name!r} failed"):
+        with guard_plugin(f"rating system {self.name!r} failed"), redirect_output():
             ratings = self.rate(matches, **parameters)
             size = len(matches.models)
             if np.shape(ratings.rating) != (size,) or not np.isfinite(ratings.rating).all():

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from distract.core.errors import UsageError, guard_plugin
+from distract.core.errors import UsageError, guard_plugin, redirect_output
 from distract.stats.ratings.draws import MAX_WEIGHTS, Draws, draw
 from distract.stats.ratings.matches import TIE, A, B, Matches
 from distract.stats.ratings.system import NO_PARAMETERS, Ratings, RatingSystem
@@ -105,7 +105,7 @@ def rate_matches(matches: Matches, system: RatingSystem, parameters: Mapping[str
     table = None if count_units(matches) < 2 else np.tile(ratings.rating, (draws.count, 1))
     # If every match is a tie, models are equal in every draw, whatever the effect of a prior on a draw.
     if table is not None and (matches.outcome != TIE).any():
-        with guard_plugin(f"rating system {system.name!r} failed"):
+        with guard_plugin(f"rating system {system.name!r} failed"), redirect_output():
             redrawn = system.redraw(matches, draws, **parameters)
             if np.shape(redrawn) != table.shape or np.isinf(redrawn).any():
                 raise ValueError(f"redraw: expected ratings of shape {table.shape}, none of them infinite")
