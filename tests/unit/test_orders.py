@@ -89,7 +89,7 @@ def test_protocols_beyond_pairs_are_asked_in_every_rotation() -> None:
     ) == ["z y x"]
 
 
-@given(st.sampled_from(["both", "given", "swapped"]), st.integers(1, 5), st.integers(0, 9))
+@given(st.sampled_from(get_args(Orders)), st.integers(1, 5), st.integers(0, 9))
 def test_any_orders_combine_with_any_number_of_samples(orders: Orders, samples: int, seed: int) -> None:
     manner = Manner(orders, samples, answer_tokens=7, seed=seed)
     judgments, rounds = drive(ask_in_orders(protocol(), PAIR, manner), lambda r: Reply())

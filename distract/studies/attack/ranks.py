@@ -7,6 +7,7 @@ import string
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from types import MappingProxyType
 from typing import Any, Literal
 
 from distract.core.printable import count, interval, p_value, percent
@@ -21,7 +22,16 @@ from distract.stats.intervals import wilson
 from distract.stats.measures import MEASURES, headline
 from distract.stats.trials import Measure, Unit
 from distract.studies.measures.compact_rows import CompactRows
-from distract.studies.measures.run import AnyRow, ProtocolTrials, list_trials, list_verdicts
+from distract.studies.measures.run import (
+    ONE_PLACE,
+    SAME_ORDER,
+    AnyRow,
+    ProtocolTrials,
+    doubt_labels,
+    is_same_order,
+    list_trials,
+    list_verdicts,
+)
 
 Usable = Literal["yes", "no", "not shown"]
 
@@ -37,7 +47,8 @@ class Usability:
     """Whether a protocol's verdicts say anything about quality, by one-sided bounds at 95%.
 
     ``yes``: more than half of the labelled pairs are right. ``no``: at most half are, or most verdicts change with the
-    order. ``not shown``: neither is shown. None: there is neither a label nor a second order.
+    order. ``not shown``: neither is shown, or the order of the data may explain all. None: there is neither a label nor
+    a second order.
     """
 
     protocol: str
@@ -48,12 +59,16 @@ class Usability:
 
 def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None) -> Usability:
     """Check whether a protocol can tell good from bad, on the pairs before any rewrite."""
-    accuracy, changes = _bound(list_accuracies(rows, rule)), list_order_changes(rows)
     place = (protocol, rule)
+    if is_same_order(row.shown for row in rows):
+        return Usability(*place, "not shown", SAME_ORDER)
+    doubts = doubt_labels(rows)
+    accuracy, changes = _bound(list_accuracies(rows, rule, doubts)), list_order_changes(rows)
     if is_mostly(changes):
         return Usability(*place, "no", UNSTEADY)
     if accuracy is None:
-        return Usability(*place, "not shown" if changes else None, "no response is labelled better")
+        reason = ONE_PLACE if doubts else "no response is labelled better"
+        return Usability(*place, "not shown" if doubts or changes else None, reason)
     low, high = accuracy
     if low > CHANCE:
         return Usability(*place, "yes", f"clean accuracy is above {low:.3f}")
@@ -81,9 +96,12 @@ def _bound(values: PromptValues) -> intervals.Interval | None:
     return intervals.lower_bound(k, n, CONFIDENCE), intervals.upper_bound(k, n, CONFIDENCE)
 
 
-def list_accuracies(rows: Sequence[AnyRow], rule: str | None) -> PromptValues:
+def list_accuracies(
+    rows: Sequence[AnyRow], rule: str | None, doubts: Mapping[Unit, str] = MappingProxyType({})
+) -> PromptValues:
     """Return whether the judge is right on each labelled pair before any rewrite."""
-    return [*count_trials(MEASURES["clean_accuracy"], list_trials(rows, rule, BASELINE)).values.values()]
+    trials = list_trials(rows, rule, BASELINE, doubts=doubts)
+    return [*count_trials(MEASURES["clean_accuracy"], trials).values.values()]
 
 
 def list_order_changes(rows: Sequence[AnyRow], rewritten: bool = False) -> PromptValues:

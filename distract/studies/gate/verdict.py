@@ -25,6 +25,7 @@ from distract.studies.attack.ranks import CHANCE, Usable
 from distract.studies.gate.limits import Decision, Kind, Limits, split_name
 from distract.studies.gate.monitor import Bets, log_mean
 from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.measures.run import SAME_ORDER, find_place, is_same_order
 
 EXIT_CODES: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
 
@@ -196,6 +197,8 @@ class Discernment:
         """Why no check of the protocol may pass; None if they may."""
         if self.usable == "no":
             return f"{ranks.UNUSABLE.partition(':')[0]} ({self.reason})"
+        if self.reason == SAME_ORDER:
+            return f"this judge is not shown to tell good from bad: ask with --orders one or both ({self.reason})"
         if self.labelled and self.usable != "yes":
             return f"this judge is not shown to tell good from bad: judge more labelled cases ({self.reason})"
         return None
@@ -216,6 +219,8 @@ def has_labels(run: LoadedRun) -> bool:
 
 def _assess(protocol: str, rule: str | None, briefs: CompactRows, labelled: bool) -> Discernment:
     rows = briefs.of(protocol, "flip")
+    if not rows and is_same_order(row.shown for row in briefs.of(protocol, "fixed")):
+        return Discernment(protocol, "not shown", SAME_ORDER, labelled)
     if not rows and not labelled:
         is_unsteady = ranks.is_mostly(ranks.list_order_changes(briefs.of(protocol, "fixed"), rewritten=True))
         return Discernment(protocol, "no" if is_unsteady else None, ranks.UNSTEADY if is_unsteady else "", False)
@@ -230,7 +235,8 @@ class DiscernmentMonitor:
     """Assesses a protocol of a live gate, prompt by prompt.
 
     What is judged depends on the verdicts so far, where a bound for a fixed number of cases is too narrow. Bets on the
-    mean over prompts hold whenever the gate stops.
+    mean over prompts hold whenever the gate stops. A prompt judged in one order waits for one whose better response has
+    the other place: a judge that prefers a place is right in one of the two.
     """
 
     def __init__(self, protocol: str, rule: str | None, labelled: bool) -> None:
@@ -238,17 +244,32 @@ class DiscernmentMonitor:
         self._right, self._wrong, self._moved = Bets(CHANCE, "above"), Bets(CHANCE, "below"), Bets(CHANCE, "above")
         self._peaks = dict.fromkeys((self._right, self._wrong, self._moved), 0.0)
         self._sum, self._n, self._ordered = 0.0, 0, False
+        self._waiting: Mapping[bool, list[float]] = {True: [], False: []}
+        self._orders = set[tuple[str, ...]]()
 
     def add(self, rows: Sequence[Row]) -> None:
         """Add the rows of one prompt."""
-        values = [value for _, value in ranks.list_accuracies(rows, self._rule)]
+        own = {place: [row for row in rows if find_place(row) is place] for place in (None, True, False)}
+        values = {place: [v for _, v in ranks.list_accuracies(part, self._rule)] for place, part in own.items()}
         changes = [value for _, value in ranks.list_order_changes(rows)]
-        self._sum, self._n = self._sum + math.fsum(values), self._n + len(values)
+        self._sum += math.fsum(value for part in values.values() for value in part)
+        self._n += sum(map(len, values.values()))
         self._ordered |= bool(changes)
-        for bets, numbers in ((self._right, values), (self._wrong, values), (self._moved, changes)):
+        self._orders |= {row.shown for row in rows}
+        bettable = values.pop(None) or self._match(values)
+        for bets, numbers in ((self._right, bettable), (self._wrong, bettable), (self._moved, changes)):
             if numbers:
                 bets.add(fmean(numbers) - CHANCE)
                 self._peaks[bets] = max(self._peaks[bets], bets.evidence)
+
+    def _match(self, values: Mapping[bool | None, Sequence[float]]) -> list[float]:
+        """Return the means of a prompt where the better response is first and where it is second."""
+        means = {place: fmean(part) for place, part in values.items() if part}
+        if len(means) == 2:
+            return [*means.values()]
+        for place, mean in means.items():
+            self._waiting[bool(place)].append(mean)
+        return [queue.pop(0) for queue in self._waiting.values()] if all(self._waiting.values()) else []
 
     def assess(self) -> Discernment:
         """Assess the protocol by the prompts so far."""
@@ -258,6 +279,8 @@ class DiscernmentMonitor:
         reason = right_of if self._n else "no labelled pair was judged"
         if moved:
             usable, reason = "no", ranks.UNSTEADY
+        elif is_same_order(self._orders):
+            usable, reason = "not shown", SAME_ORDER
         elif right or wrong:
             usable = "yes" if right else "no"
         return Discernment(self._protocol, usable, reason, self._labelled)
@@ -265,7 +288,8 @@ class DiscernmentMonitor:
     @property
     def is_open(self) -> bool:
         """Whether more labelled pairs may show what is still unknown."""
-        return self._labelled and self.assess().usable in ("not shown", None)
+        one = self.assess()
+        return self._labelled and one.usable in ("not shown", None) and one.reason != SAME_ORDER
 
     def batch_size(self) -> int:
         """Return how many prompts can be judged at once with only the last able to show anything."""
