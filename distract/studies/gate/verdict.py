@@ -25,7 +25,7 @@ from distract.studies.attack.ranks import CHANCE, Usable
 from distract.studies.gate.limits import Decision, Kind, Limits, split_name
 from distract.studies.gate.monitor import Bets, log_mean
 from distract.studies.measures.compact_rows import CompactRows
-from distract.studies.measures.run import SAME_ORDER, find_place, is_same_order
+from distract.studies.measures.run import ONE_PLACE, SAME_ORDER, find_place, is_same_order
 
 EXIT_CODES: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
 
@@ -244,7 +244,7 @@ class DiscernmentMonitor:
         self._right, self._wrong, self._moved = Bets(CHANCE, "above"), Bets(CHANCE, "below"), Bets(CHANCE, "above")
         self._peaks = dict.fromkeys((self._right, self._wrong, self._moved), 0.0)
         self._sum, self._n, self._ordered = 0.0, 0, False
-        self._waiting: Mapping[bool, list[float]] = {True: [], False: []}
+        self._waiting: Mapping[bool, list[list[float]]] = {True: [], False: []}
         self._orders = set[tuple[str, ...]]()
 
     def add(self, rows: Sequence[Row]) -> None:
@@ -252,31 +252,32 @@ class DiscernmentMonitor:
         own = {place: [row for row in rows if find_place(row) is place] for place in (None, True, False)}
         values = {place: [v for _, v in ranks.list_accuracies(part, self._rule)] for place, part in own.items()}
         changes = [value for _, value in ranks.list_order_changes(rows)]
-        self._sum += math.fsum(value for part in values.values() for value in part)
-        self._n += sum(map(len, values.values()))
+        parts = [part] if (part := values.pop(None)) else self._match(values)
+        self._sum += math.fsum(value for part in parts for value in part)
+        self._n += sum(map(len, parts))
         self._ordered |= bool(changes)
         self._orders |= {row.shown for row in rows}
-        bettable = values.pop(None) or self._match(values)
-        for bets, numbers in ((self._right, bettable), (self._wrong, bettable), (self._moved, changes)):
+        means = [fmean(part) for part in parts]
+        for bets, numbers in ((self._right, means), (self._wrong, means), (self._moved, changes)):
             if numbers:
                 bets.add(fmean(numbers) - CHANCE)
                 self._peaks[bets] = max(self._peaks[bets], bets.evidence)
 
-    def _match(self, values: Mapping[bool | None, Sequence[float]]) -> list[float]:
-        """Return the means of a prompt where the better response is first and where it is second."""
-        means = {place: fmean(part) for place, part in values.items() if part}
-        if len(means) == 2:
-            return [*means.values()]
-        for place, mean in means.items():
-            self._waiting[bool(place)].append(mean)
+    def _match(self, values: Mapping[bool | None, list[float]]) -> list[list[float]]:
+        """Return the values where the better response is first and where it is second, once there are both."""
+        if all(values.values()):
+            return [*values.values()]
+        for place, queue in self._waiting.items():
+            queue += [values[place]] if values[place] else []
         return [queue.pop(0) for queue in self._waiting.values()] if all(self._waiting.values()) else []
 
     def assess(self) -> Discernment:
         """Assess the protocol by the prompts so far."""
         right, wrong, moved = (peak >= _EVIDENCE for peak in self._peaks.values())
-        usable: Usable | None = "not shown" if self._n or self._ordered else None
+        is_waiting = any(self._waiting.values())
+        usable: Usable | None = "not shown" if self._n or self._ordered or is_waiting else None
         right_of = f"{self._sum:g} of {count(self._n, 'labelled pair')} right"
-        reason = right_of if self._n else "no labelled pair was judged"
+        reason = right_of if self._n else ONE_PLACE if is_waiting else "no labelled pair was judged"
         if moved:
             usable, reason = "no", ranks.UNSTEADY
         elif is_same_order(self._orders):
