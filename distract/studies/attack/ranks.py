@@ -60,7 +60,7 @@ class Usability:
 def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None) -> Usability:
     """Check whether a protocol can tell good from bad, on the pairs before any rewrite."""
     place = (protocol, rule)
-    if is_same_order(row.shown for row in rows):
+    if is_same_order({row.shown for row in rows}):
         return Usability(*place, "not shown", SAME_ORDER)
     doubts = doubt_labels(rows)
     accuracy, changes = _bound(list_accuracies(rows, rule, doubts)), list_order_changes(rows)

@@ -219,7 +219,7 @@ def has_labels(run: LoadedRun) -> bool:
 
 def _assess(protocol: str, rule: str | None, briefs: CompactRows, labelled: bool) -> Discernment:
     rows = briefs.of(protocol, "flip")
-    if not rows and is_same_order(row.shown for row in briefs.of(protocol, "fixed")):
+    if not rows and is_same_order({row.shown for row in briefs.of(protocol, "fixed")}):
         return Discernment(protocol, "not shown", SAME_ORDER, labelled)
     if not rows and not labelled:
         is_unsteady = ranks.is_mostly(ranks.list_order_changes(briefs.of(protocol, "fixed"), rewritten=True))

@@ -47,8 +47,11 @@ def doubt_labels(rows: Sequence[AnyRow]) -> Mapping[Unit, str]:
     count with the better response first as with it second: this judge is then right in half of them, wherever the data,
     their labels or a draw have put the better responses.
     """
-    if is_same_order(row.shown for row in rows):
+    orders = {row.shown for row in rows}
+    if is_same_order(orders):
         return {pair_unit(row): SAME_ORDER for row in rows if find_place(row) is not None}
+    if not orders & {("a",), ("b",)}:
+        return {}
     places = [[pair_unit(row) for row in rows if find_place(row) is is_first] for is_first in (True, False)]
     least = min(map(len, places))
     return {unit: ONE_PLACE for units in places for unit in units[least:]}
