@@ -1,14 +1,15 @@
 """Verdicts of a gate for tests of its messages; one of their texts is hostile."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from builders import row, scored, verdict as verdict_of
 from hypothesis import strategies as st
 
-from distract.core.records import Row
+from distract.core.records import MIRROR, Row
 from distract.core.runs import LoadedRun
 from distract.studies.attack.flips import Flip
 from distract.studies.gate.limits import Decision
@@ -40,6 +41,17 @@ def rows(pairs: str, *, attack: str = "f", protocol: str = "pairwise", prompts: 
         message, left_out = after.get(sign, []), None if sign in after else "rewrite rejected"
         if sign not in before:
             row_list.append(row(name, message, attack=attack, target="b", excluded=left_out, **place))
+    return row_list
+
+
+def place_rows(places: Iterable[Any], choose: Callable[..., Any] = lambda better, first: first) -> list[Row]:
+    """A pair for each two letters, the response labelled better and the one shown first, which a judge prefers."""
+    row_list = []
+    for at, (better, first) in enumerate(map(tuple, places)):
+        chosen = choose(better, first)
+        pair = row(f"c{at}", [verdict_of(chosen)], label=better)
+        after = row(f"c{at}", [verdict_of(chosen)], attack="f", target=MIRROR[chosen])
+        row_list += [replace(one, shown=(first,)) for one in (pair, after)]
     return row_list
 
 

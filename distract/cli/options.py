@@ -157,9 +157,10 @@ sampling_options = group_options(
 manner_options = group_options(
     asking(
         "--orders",
-        type=click.Choice(["both", "given", "swapped"]),
+        type=click.Choice(["both", "one", "given", "swapped"]),
         default="both",
-        help="Orders in which to show responses (both: every rotation of three or four).",
+        help="Orders in which to show responses (both: every rotation of three or four; one: drawn for each pair; "
+        "given, swapped: a diagnosis, which no gate passes).",
     ),
     sampling_options,
 )

@@ -30,7 +30,7 @@ def judge_comparison(
             return row(excluded=_shortage_reason(protocol))
     plan = orders.ask_in_orders(protocol, comparison, manner, resample)
     judgments, usage = yield from track_usage(comparison.case.id, protocol, plan)
-    leading = leading_sides(protocol, manner)
+    leading = leading_sides(protocol, comparison, manner)
     return row(judgments=judgments, keys=tuple(usage), tokens=tuple(usage.values()), shown=leading)
 
 
@@ -54,12 +54,17 @@ def track_usage(
     return judgments, {request.key: (reply.tokens_in, reply.tokens_out) for request, reply in exchanges}
 
 
-def leading_sides(protocol: Protocol, manner: Manner) -> tuple[Literal["a", "b"], ...]:
-    """Return the side shown first in each order; empty if the two are not shown side by side."""
-    if protocol.orders != "swap":
-        return ()
-    sides: dict[str, tuple[Literal["a", "b"], ...]] = {"both": ("a", "b"), "given": ("a",), "swapped": ("b",)}
-    return sides[manner.orders]
+def leading_sides(protocol: Protocol, comparison: Comparison, manner: Manner) -> tuple[Literal["a", "b"], ...]:
+    """Return the side shown first, or above the other, in each order; empty for separate scores and every rotation."""
+    if manner.orders == "both":
+        return ("a", "b") if protocol.orders == "swap" else ()
+    arranged = orders.arrange(protocol, comparison, manner) if protocol.orders != "none" else ()
+    return tuple("b" if is_mirrored != _is_reversed(one) else "a" for one, is_mirrored in arranged)
+
+
+def _is_reversed(comparison: Comparison) -> bool:
+    """Whether rotation put the second response above the first."""
+    return 1 <= comparison.turn <= 1 + bool(comparison.others)
 
 
 def exclusion_reason(protocol: Protocol, case: Case, helped: bool, only_pairs: bool = False) -> str | None:

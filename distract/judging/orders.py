@@ -16,10 +16,10 @@ from typing import Literal, get_args
 from distract.core.errors import UsageError
 from distract.core.plan import PENDING, OpenRequests, Plan, T, gather, tap
 from distract.core.plugin import Comparison, Protocol
-from distract.core.records import Answer, Judgment, Outcome, Reply, Request
+from distract.core.records import Answer, Judgment, Outcome, Reply, Request, Response
 from distract.judging.consultation import consult
 
-Orders = Literal["both", "given", "swapped"]
+Orders = Literal["both", "one", "given", "swapped"]
 
 _RESAMPLE = 1_000_000
 """Offset of the sample index when answers are sampled again; no protocol takes this many samples."""
@@ -34,10 +34,11 @@ class Manner:
 
     Attributes:
         orders: ``both`` shows the responses in both orders (or in every rotation, if a protocol shows more than two);
-            ``given`` and ``swapped`` show them in one.
+            ``one`` draws one of these for each pair; ``given`` and ``swapped`` show every pair as the data do, or in
+            reverse, where a preference for a place looks like quality.
         samples: Number of samples for each order, at least 1; the majority decides.
         answer_tokens: Token limit for an answer in words, at least 1; None leaves it to the protocol.
-        seed: Seed for sampled answers.
+        seed: Seed for sampled answers and drawn orders.
 
     Raises:
         UsageError: There are no such orders, or a number is below 1.
@@ -78,7 +79,7 @@ def ask_in_orders(
     if manner.samples > 1:
         ask = partial(ask_repeatedly, protocol, manner.samples)
     change = partial(_adjust_request, manner, resample)
-    orders = _arrange(protocol, comparison, manner)
+    orders = arrange(protocol, comparison, manner)
     return tuple((yield from gather([_ask_once(ask(arranged), change, flag) for arranged, flag in orders])))
 
 
@@ -92,20 +93,38 @@ def _ask_once(plan: Plan[Judgment], change: Callable[[Request], Request], is_mir
     return replace(judgment, answers=answers) if answers or judgment.answers else judgment
 
 
-def _arrange(protocol: Protocol, comparison: Comparison, manner: Manner) -> Sequence[tuple[Comparison, bool]]:
+def arrange(protocol: Protocol, comparison: Comparison, manner: Manner) -> Sequence[tuple[Comparison, bool]]:
     """Return the comparison in each order, and whether the first response is called b in that order."""
-    if protocol.orders == "rotate":
-        turns = {"both": range(len(comparison.shown)), "given": (0,), "swapped": (1,)}[manner.orders]
+    both = (comparison, False), (comparison.swap(), True)
+    is_drawn = manner.orders == "one" and protocol.orders != "none"
+    is_exchanged, number = _draw_order(comparison, manner.seed) if is_drawn else (False, 0)
+    if protocol.orders != "rotate":
+        one = {"both": both, "one": both[is_exchanged:][:1], "given": both[:1], "swapped": both[1:]}
+        return both[:1] if protocol.orders == "none" else one[manner.orders]
+    size = len(comparison.shown)
+    turns = {"both": range(size), "one": (number % size,), "given": (0,), "swapped": (1,)}[manner.orders]
+    if manner.orders == "both" and size % 2:
         # In an odd number of responses, one of the pair is above the other in more rotations than below it. So
         # exchange the pair in half of the cases, and neither of them has the advantage overall.
-        digest = hashlib.sha256(comparison.case.id.encode()).digest()
-        is_exchanged = bool(len(comparison.shown) % 2 and digest[0] % 2)
-        start = replace(comparison, first=comparison.second, second=comparison.first) if is_exchanged else comparison
-        return [(replace(start, turn=turn), is_exchanged) for turn in turns]
-    both = (comparison, False), (comparison.swap(), True)
-    return (
-        both[:1] if protocol.orders == "none" else {"both": both, "given": both[:1], "swapped": both[1:]}[manner.orders]
-    )
+        is_exchanged = bool(hashlib.sha256(comparison.case.id.encode()).digest()[0] % 2)
+    start = replace(comparison, first=comparison.second, second=comparison.first) if is_exchanged else comparison
+    return [(replace(start, turn=turn), is_exchanged) for turn in turns]
+
+
+def _draw_order(comparison: Comparison, seed: int) -> tuple[bool, int]:
+    """Draw whether to swap a pair, and a number to rotate it by.
+
+    The draw knows the pair by its authors alone, so a rewrite stands where its original stood, whoever judges it, how,
+    and beside which other cases.
+    """
+    pair = sorted((comparison.first, comparison.second), key=_rank_response)
+    digest = hashlib.sha256("\x1e".join((str(seed), comparison.case.id, *(r.author for r in pair))).encode()).digest()
+    return bool(digest[0] % 2) != (pair[0] is comparison.second), int.from_bytes(digest[1:8], "big")
+
+
+def _rank_response(response: Response) -> tuple[str, int, bool]:
+    """Rank the responses of a pair, whichever is called a; only where the author is the same is the rest looked at."""
+    return response.author, response.severity or 0, response.attack is not None
 
 
 def ask_repeatedly(protocol: Protocol, samples: int, comparison: Comparison) -> Plan[Judgment]:

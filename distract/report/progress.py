@@ -67,7 +67,8 @@ def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[st
 
 
 def _manner_lines(manner: Manner) -> Iterator[str]:
-    parts = [f"in the {manner.orders} order only"] if manner.orders != "both" else []
+    order = {"both": "", "one": "in one order, drawn for each pair"}.get(manner.orders)
+    parts = [f"in the {manner.orders} order only" if order is None else order] if order != "" else []
     parts += [f"{manner.samples} passes of each order; the majority decides"] if manner.samples > 1 else []
     parts += [f"answers in words have at most {count(manner.answer_tokens, 'token')}"] if manner.answer_tokens else []
     if parts:

@@ -34,8 +34,8 @@ def _is_decided(trial: Trial) -> str | None:
 
 
 def is_labelled(trial: Trial) -> str | None:
-    """Leave out the trials in which no response is labelled better."""
-    return "no response is labelled better" if trial.label in (None, "tie") else None
+    """Leave out the trials in which no response is labelled better, or the label shows nothing."""
+    return "no response is labelled better" if trial.label in (None, "tie") else trial.doubt
 
 
 def _matches(trial: Trial) -> float:

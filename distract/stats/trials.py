@@ -32,7 +32,8 @@ class Trial:
     """One rewritten response (b) against its rival (a).
 
     ``before`` and ``after`` are None without a valid verdict; ``excluded`` says why nothing was judged before the
-    rewrite, ``missing`` why nothing was judged after it. ``rows`` are the rows before and after, where there are any.
+    rewrite, ``missing`` why nothing was judged after it, ``doubt`` why its label shows nothing about the judge.
+    ``rows`` are the rows before and after, where there are any.
     Where nothing is attacked, ``before`` is what ``after`` is compared with, ``verdicts`` holds the verdict of each
     order (None: invalid), and ``amount`` what a comparison took.
     """
@@ -44,6 +45,7 @@ class Trial:
     label: Outcome | None = None
     excluded: str | None = None
     missing: str | None = None
+    doubt: str | None = None
     rows: tuple[Any, Any] = (None, None)
     verdicts: tuple[Outcome | None, ...] = ()
     amount: float = 0.0

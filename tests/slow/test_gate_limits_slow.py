@@ -7,11 +7,13 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from builders import row, verdict as verdict_of
+from builders import case, row, verdict as verdict_of
 from command_result import Run
+from gate_builders import place_rows
 from hypothesis import assume, given, settings, strategies as st
 from loops import each
 from scipy.stats import binom
@@ -21,7 +23,13 @@ from test_gate_regression import compare
 from test_gate_settings import ALPHA
 
 from distract.core.errors import UsageError
+from distract.core.plugin import Comparison
+from distract.core.records import MIRROR
+from distract.core.registry import protocols
+from distract.judging.comparison import leading_sides
+from distract.judging.orders import Manner
 from distract.stats.intervals import holm, upper_bound
+from distract.studies.attack.ranks import check_usability
 from distract.studies.gate import monitor as gate
 from distract.studies.gate.exact import clustered_hits_reason, few_prompts_reason, shrink_counts
 from distract.studies.gate.limits import Decision, Limits
@@ -308,6 +316,33 @@ def test_coins_are_called_usable_in_at_most_five_percent_of_gates() -> None:
             monitor.add([replace(row(f"c{at}", [draw.choice(judgments)]), label="a")])
         usable += monitor.assess().usable == "yes"
     assert usable / 300 <= 0.05 + 2 * (0.05 * 0.95 / 300) ** 0.5
+
+
+PLACERS: dict[str, Any] = {
+    "first": lambda better, first: first,
+    "second": lambda better, first: MIRROR[first],
+    "mostly first": lambda better, first: MIRROR[first] if random.random() < 0.1 else first,
+    "perfect": lambda better, first: better,
+}
+PAIRS = [Comparison(case(f"c{at}"), *case().responses) for at in range(200)]
+
+
+@pytest.mark.parametrize("prompts", [24, 60, 200])
+@pytest.mark.parametrize(("orders", "share"), [("one", 1.0), ("one", 0.5), ("given", 1.0), ("swapped", 0.9)])
+@pytest.mark.parametrize("judge", PLACERS)
+def test_a_place_is_no_quality(judge: str, orders: Any, share: float, prompts: int) -> None:
+    random.seed(1)
+    finished, live, seeds = 0, 0, 400 if orders == "one" else 40
+    for manner in (Manner(orders, seed=seed) for seed in range(seeds)):
+        firsts = [leading_sides(protocols()["pairwise"], pair, manner)[0] for pair in PAIRS[:prompts]]
+        rows = place_rows(["ab"[random.random() >= share] + first for first in firsts], PLACERS[judge])[::2]
+        finished += check_usability(rows, "pairwise", None).usable == "yes"
+        monitor = DiscernmentMonitor("pairwise", None, labelled=True)
+        for row in rows:
+            monitor.add([row])
+        live += monitor.assess().usable == "yes"
+    least, most = (0.95, 1.0) if (judge, orders) == ("perfect", "one") else (0.0, 0.05 * (orders == "one"))
+    assert least <= min(finished, live) / seeds <= max(finished, live) / seeds <= most
 
 
 BENCHMARK = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "anchors.py"))

@@ -223,7 +223,7 @@ def test_live_gate_writes_the_same_run(run: Run, capsys: Any) -> None:
         ({"temperature": float("nan")}, "temperature nan: expected a number from 0 to 10"),
         ({"control": "yes"}, "control: expected True or False, found 'yes'"),
         ({"dtype": 16}, "dtype: expected a text, found 16"),
-        ({"orders": "some"}, "--orders some: expected one of both, given, swapped"),
+        ({"orders": "some"}, "--orders some: expected one of both, one, given, swapped"),
         ({"out": 3}, "out: expected a path, found 3"),
         ({"atacks": []}, "no argument 'atacks'; did you mean 'attacks'?"),
         ({"data": "nope.jsonl"}, "nope.jsonl: no such file"),

@@ -335,12 +335,12 @@ def test_attack_without_eligible_pairs_says_that_the_judge_is_unusable(run: Any)
 
 def test_orders_samples_and_room_are_run_parameters(run: Any) -> None:
     options = ("--judge", "planted:random", *PLANTED, "--protocol", "cot", "--attack", "null", "--measure", "flip_rate")
-    more = ("--orders", "swapped", "--samples", "3", "--answer-tokens", "64")
+    more = ("--orders", "one", "--samples", "3", "--answer-tokens", "64")
     ran = run("attack", *options, *more, "--out", "r", "--json")
     assert ran.code == 0  # the control changes nothing in these cases, yet they have labels
     assert ran.figure("flip_rate", attack="null")["n"] == 0
-    assert "how: in the swapped order only; 3 passes of each order" in ran.err
-    assert json.loads(ran.out)["manner"] == {"orders": "swapped", "samples": 3, "answer_tokens": 64, "seed": 0}
+    assert "how: in one order, drawn for each pair; 3 passes of each order" in ran.err
+    assert json.loads(ran.out)["manner"] == {"orders": "one", "samples": 3, "answer_tokens": 64, "seed": 0}
     judged = [row for row in load(Path("r")).rows if row.excluded is None]
     assert judged
     for row in judged:

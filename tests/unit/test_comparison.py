@@ -85,15 +85,17 @@ FIRST = words(lambda request: "first")
     ("absolute", "swapped", ()),
     ("pointwise", "given", ()),
     ("triadic", "both", ()),
-    ("triadic", "given", ()),
-    ("quadruple", "swapped", ()),
+    ("triadic", "given", ("a",)),
+    ("quadruple", "swapped", ("b",)),
 )
 def test_leading_sides_follow_the_orders(protocol: str, orders: Any, expected: tuple[str, ...]) -> None:
-    assert leading_sides(protocols()[protocol], Manner(orders)) == expected
+    one = protocols()[protocol]
+    comparison = Comparison(case(), X, Y, others=(Z, Z)[: (one.shows or 2) - 2])
+    assert leading_sides(one, comparison, Manner(orders)) == expected
 
 
 @each("name", "base", "pairwise", "cot", "rank", "prepair", "swap-synthesize")
-@each("orders", "both", "given", "swapped")
+@each("orders", "both", "one", "given", "swapped")
 def test_row_sides_match_the_requests(name: str, orders: Any) -> None:
     row, rounds = judge_pair(name, FIRST, orders=orders)
     assert len(row.judgments) == len(row.shown)
@@ -223,7 +225,7 @@ SCORED: list[tuple[Any, str | None]] = [
 
 
 @each("samples", 1, 2)
-@each("orders", "both", "given", "swapped")
+@each("orders", "both", "one", "given", "swapped")
 @each("rules, judgment, message", *(((), *one) for one in COMPARED), *((("score", "rating"), *one) for one in SCORED))
 def test_foreign_judgment_is_validated(
     rules: tuple[str, ...], judgment: Any, message: str | None, orders: Any, samples: int

@@ -259,6 +259,23 @@ def test_certify_changes_the_decision_without_new_calls(run: Run, watch: Watch) 
     assert len(suite("j.xml").findall("testcase/failure")) == 1
 
 
+@each(
+    "judge, orders, code, usable",
+    ("first", "given", 3, "not shown"),
+    ("first", "one", 3, "not shown"),
+    ("fair", "one", 0, "yes"),
+)
+def test_one_order_passes_only_where_it_is_drawn(run: Run, judge: str, orders: str, code: int, usable: str) -> None:
+    options = ("--judge", f"planted:{judge}", *RULES, *PAIRWISE, "--orders", orders, "--limit", "40")
+    assert run("attack", *options, "--out", "r").code == 0
+    for arguments in (("r",), options):
+        ran = run("gate", *arguments, "--max-flip-rate", "0.2", "--json")
+        assert (ran.code, ran.document["usable"]) == (code, {"pairwise": usable}), ran.err
+        assert ("--orders one or both" in ran.document["reason"]) == (orders != "one")
+    skills = [one["value"] for one in run("report", "r", "--json").document["results"] if "skill" in one["measure"]]
+    assert {*skills} == {{"given": None, "swapped": None, "one": 1.0 if judge == "fair" else 0.0}[orders]}
+
+
 # Noise and baselines.
 
 NOISY = ("--judge", "planted:random", *RULES, *PAIRWISE, "--orders", "given")

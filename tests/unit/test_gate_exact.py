@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import near, row, scored, verdict as verdict_of
-from gate_builders import A, B, make_run, rows
+from gate_builders import A, B, make_run, place_rows, rows
 from hypothesis import given, settings, strategies as st
 from loops import each
 from test_gate_monitor import P, parameters
@@ -39,6 +39,7 @@ from distract.studies.gate.monitor import (
 )
 from distract.studies.gate.verdict import AT_ONCE, DiscernmentMonitor, Verdict
 from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.measures.run import ONE_PLACE, SAME_ORDER, RunMeasures
 
 
 def rate(k: int, n: int, *, protocol: str = "pairwise", attack: str = "f", invalid: int = 0, **more: Any) -> list[Row]:
@@ -603,6 +604,26 @@ def test_bets_show_discernment(outcomes: str, usable: str | None, reason: str) -
     one = monitor_of(outcomes).assess()
     assert (one.usable, one.reason) == (usable, reason)
     assert monitor_of(outcomes).is_open == (usable in (None, "not shown"))
+
+
+@each("decided", decide_finished, decide_live)
+@each(
+    "places, k, n, reason",
+    (["aa"] * 60, 0, 0, SAME_ORDER),  # --orders given on data with the better response first
+    (["aa", "ba"] * 30, 0, 0, SAME_ORDER),
+    (["aa", "bb"] * 30, 0, 0, ONE_PLACE),
+    (["aa"] * 57 + ["ab"] * 3, 3, 6, ONE_PLACE),
+    (["aa", "ab"] * 30, 30, 60, ""),
+)
+def test_judge_of_places_never_passes(decided: Decide, places: list[str], k: int, n: int, reason: str) -> None:
+    verdict, briefs = decided(parts := place_rows(places)), CompactRows(parts, {"pairwise": []})
+    assert (verdict.decision, verdict.usable) == ("inconclusive", {"pairwise": "not shown"})
+    assert (SAME_ORDER in verdict.reason) == (reason == SAME_ORDER)
+    measures = RunMeasures(briefs, make_run(parts, ties=None).parameters)
+    figures = {figure.measure: figure for figure in measures.figures("pairwise", None)}
+    clean = figures["clean_accuracy"]
+    assert (clean.k, clean.n, dict(clean.reasons).get(reason, 0)) == (k, n, 60 - n)
+    assert figures["skill_under_attack"].value == (0.0 if n else None)
 
 
 @given(st.text("10t?", max_size=40))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from builders import case, drive, request, scored, verdict, write_rows
@@ -25,7 +25,7 @@ from distract.core.records import Case, Constraint, Judgment, Message, Outcome, 
 from distract.core.registry import attacks, protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
-from distract.judging.comparison import other_responses
+from distract.judging.comparison import leading_sides, other_responses
 from distract.judging.orders import Manner, Orders, ask_in_orders, ask_repeatedly, majority, sample_answers, vote
 from distract.judging.verdicts import outcome
 from distract.models.scripted import make_planted
@@ -89,7 +89,29 @@ def test_protocols_beyond_pairs_are_asked_in_every_rotation() -> None:
     ) == ["z y x"]
 
 
-@given(st.sampled_from(["both", "given", "swapped"]), st.integers(1, 5), st.integers(0, 9))
+@each("others, tops", ((), "yxxxxxyyxx"), ((Z,), "zyzzxyxzyz"), ((Z, Z), "zxyxxzzzzx"))
+def test_one_order_is_drawn_by_seed_case_and_authors(others: tuple[Response, ...], tops: str) -> None:
+    own = protocol(orders="rotate" if others else "swap")
+
+    def show(seed: int, first: Response = X, second: Response = Y) -> list[str]:
+        texts = []
+        for at in range(300):
+            comparison, manner = Comparison(case(f"c{at}"), first, second, others=others), Manner("one", seed=seed)
+            (judgment,), rounds = drive(ask_in_orders(own, comparison, manner), lambda r: Reply())
+            texts += shown_texts(rounds)
+            is_first = texts[-1].index(first.author) < texts[-1].index(second.author)
+            assert leading_sides(own, comparison, manner) == ("a" if is_first else "b",)
+            assert judgment.preferred == {first.author: "a", second.author: "b"}.get(texts[-1][0], "tie")
+        return texts
+
+    draws = show(0)
+    # A rewrite stands where its original stood, whichever is called a.
+    assert show(1) != draws == show(0, second=replace(Y, attack="prolixity")) == show(0, Y, X)
+    assert "".join(text[0] for text in draws[:10]) == tops, "shards and resumed runs show the same"
+    assert 110 < sum(text.index("x") < text.index("y") for text in draws) < 190
+
+
+@given(st.sampled_from(get_args(Orders)), st.integers(1, 5), st.integers(0, 9))
 def test_any_orders_combine_with_any_number_of_samples(orders: Orders, samples: int, seed: int) -> None:
     manner = Manner(orders, samples, answer_tokens=7, seed=seed)
     judgments, rounds = drive(ask_in_orders(protocol(), PAIR, manner), lambda r: Reply())

@@ -7,6 +7,7 @@ import string
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from types import MappingProxyType
 from typing import Any, Literal
 
 from distract.core.printable import count, interval, p_value, percent
@@ -21,7 +22,16 @@ from distract.stats.intervals import wilson
 from distract.stats.measures import MEASURES, headline
 from distract.stats.trials import Measure, Unit
 from distract.studies.measures.compact_rows import CompactRows
-from distract.studies.measures.run import AnyRow, ProtocolTrials, list_trials, list_verdicts
+from distract.studies.measures.run import (
+    ONE_PLACE,
+    SAME_ORDER,
+    AnyRow,
+    ProtocolTrials,
+    doubt_labels,
+    is_same_order,
+    list_trials,
+    list_verdicts,
+)
 
 Usable = Literal["yes", "no", "not shown"]
 
@@ -37,8 +47,8 @@ class Usability:
     """Whether a protocol's verdicts say anything about quality, by one-sided bounds at 95%.
 
     ``yes``: more than half of the labelled pairs are right, by Holm's adjustment over the protocols of a run. ``no``:
-    at most half are, or most verdicts change with the order. ``not shown``: neither is shown. None: there is neither a
-    label nor a second order.
+    at most half are, or most verdicts change with the order. ``not shown``: neither is shown, or the order of the data
+    may explain all. None: there is neither a label nor a second order.
     """
 
     protocol: str
@@ -50,7 +60,7 @@ class Usability:
 def check_protocols(briefs: CompactRows, rules: Mapping[str, Sequence[str]]) -> list[Usability]:
     """Check which protocols of a run can tell good from bad; of many coins, one would look right by chance."""
     places = [(briefs.of(name, "flip"), name, headline("clean_accuracy", own)) for name, own in rules.items()]
-    adjusted = intervals.holm([_chance(list_accuracies(rows, rule)) for rows, _, rule in places])
+    adjusted = intervals.holm([_chance(list_accuracies(rows, rule, doubt_labels(rows))) for rows, _, rule in places])
     return [check_usability(*place, p) for place, p in zip(places, adjusted, strict=True)]
 
 
@@ -59,12 +69,16 @@ def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None, p: 
 
     ``p`` is the adjusted p-value of "at most half of the labelled pairs are right", where there are several protocols.
     """
-    accuracy, changes = _bound(list_accuracies(rows, rule)), list_order_changes(rows)
     place = (protocol, rule)
+    if is_same_order({row.shown for row in rows}):
+        return Usability(*place, "not shown", SAME_ORDER)
+    doubts = doubt_labels(rows)
+    accuracy, changes = _bound(list_accuracies(rows, rule, doubts)), list_order_changes(rows)
     if is_mostly(changes):
         return Usability(*place, "no", UNSTEADY)
     if accuracy is None:
-        return Usability(*place, "not shown" if changes else None, "no response is labelled better")
+        reason = ONE_PLACE if doubts else "no response is labelled better"
+        return Usability(*place, "not shown" if doubts or changes else None, reason)
     low, high = accuracy
     if low > CHANCE and p <= 1 - CONFIDENCE:
         return Usability(*place, "yes", f"clean accuracy is above {low:.3f}")
@@ -102,9 +116,12 @@ def _bound(values: PromptValues) -> intervals.Interval | None:
     return intervals.lower_bound(k, n, CONFIDENCE), intervals.upper_bound(k, n, CONFIDENCE)
 
 
-def list_accuracies(rows: Sequence[AnyRow], rule: str | None) -> PromptValues:
+def list_accuracies(
+    rows: Sequence[AnyRow], rule: str | None, doubts: Mapping[Unit, str] = MappingProxyType({})
+) -> PromptValues:
     """Return whether the judge is right on each labelled pair before any rewrite."""
-    return [*count_trials(MEASURES["clean_accuracy"], list_trials(rows, rule, BASELINE)).values.values()]
+    trials = list_trials(rows, rule, BASELINE, doubts=doubts)
+    return [*count_trials(MEASURES["clean_accuracy"], trials).values.values()]
 
 
 def list_order_changes(rows: Sequence[AnyRow], rewritten: bool = False) -> PromptValues:

@@ -19,7 +19,7 @@ from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.ranks import UNUSABLE, Usability, ranking_parts
 from distract.studies.attack.style import LEAST
 from distract.studies.attack.tables import excess_parts, family_notes, list_plots, measure_tables, strength_blocks
-from distract.studies.measures.run import read_effects
+from distract.studies.measures.run import ONE_PLACE, SAME_ORDER, read_effects
 from distract.studies.rewrite_view import agreement_notes, rejection_parts
 
 WIDTH = 0.1
@@ -46,7 +46,9 @@ def list_advice(parameters: Mapping[str, Any], measured: AttackResult) -> Iterat
         yield f"Do not use {join_names(map(line, unusable))} with this judge: it cannot tell good from bad there."
     if doubted:
         names = join_names(map(line, doubted))
-        yield f"Do not rely on {names} yet: nothing shows that it can tell good from bad there. Judge more cases."
+        is_fixed = all(one.reason == SAME_ORDER for one in measured.usable if one.protocol in doubted)
+        cure = "Ask with `--orders one` or `both`." if is_fixed else "Judge more cases."
+        yield f"Do not rely on {names} yet: nothing shows that it can tell good from bad there. {cure}"
     primary = [row for row in MEASURES.values() if row.primary and row.effects != STYLES]
     rates = {row.limit: _list_clear(list_headline(measured.figures, row.name, rules)) for row in primary}
     misled = {limit: own[-1] for limit, own in rates.items() if own}
@@ -103,7 +105,9 @@ def describe_unusable(one: Usability, figures: Sequence[Figure]) -> str:
 
 def headline_sentences(one: Usability, own: Sequence[Figure], controls: Collection[str]) -> Iterator[str]:
     """Sum up what labels and severities show about a protocol; nothing without them."""
-    if clean := [f for f in list_plain(own, "clean_accuracy") if f.rule == one.rule]:
+    if one.reason in (SAME_ORDER, ONE_PLACE):
+        yield f"not shown to tell good from bad, and no skill: {one.reason}"
+    if clean := [f for f in list_plain(own, "clean_accuracy") if f.rule == one.rule and f.n]:
         doubt = "" if one.usable == "yes" else ", which does not show that it can tell good from bad"
         yield f"right in {_fraction(clean[0])} labelled pairs before any rewrite ({describe_rate(clean[0])}){doubt}"
     skills = [f for f in list_plain(own, "skill_under_attack") if f.rule == one.rule and f.n]

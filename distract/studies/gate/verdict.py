@@ -24,6 +24,7 @@ from distract.studies.attack.ranks import CHANCE, Usable
 from distract.studies.gate.limits import Decision, Kind, Limits, split_name
 from distract.studies.gate.monitor import Bets, log_mean
 from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.measures.run import ONE_PLACE, SAME_ORDER, find_place, is_same_order
 
 EXIT_CODES: Mapping[Decision, int] = {"pass": 0, "fail": 1, "inconclusive": 3}
 
@@ -201,6 +202,8 @@ class Discernment:
         """Why no check of the protocol may pass; None if they may."""
         if self.usable == "no":
             return f"{ranks.UNUSABLE.partition(':')[0]} ({self.reason})"
+        if self.reason == SAME_ORDER:
+            return f"this judge is not shown to tell good from bad: ask with --orders one or both ({self.reason})"
         if self.labelled and self.usable != "yes":
             return f"this judge is not shown to tell good from bad: judge more labelled cases ({self.reason})"
         return None
@@ -222,6 +225,8 @@ def has_labels(run: LoadedRun) -> bool:
 def _assess(one: ranks.Usability, briefs: CompactRows, labelled: bool) -> Discernment:
     protocol = one.protocol
     rows = briefs.of(protocol, "flip")
+    if not rows and is_same_order({row.shown for row in briefs.of(protocol, "fixed")}):
+        return Discernment(protocol, "not shown", SAME_ORDER, labelled)
     if not rows and not labelled:
         is_unsteady = ranks.is_mostly(ranks.list_order_changes(briefs.of(protocol, "fixed"), rewritten=True))
         return Discernment(protocol, "no" if is_unsteady else None, ranks.UNSTEADY if is_unsteady else "", False)
@@ -235,7 +240,8 @@ class DiscernmentMonitor:
     """Assesses a protocol of a live gate, prompt by prompt.
 
     What is judged depends on the verdicts so far, where a bound for a fixed number of cases is too narrow. Bets on the
-    mean over prompts hold whenever the gate stops, with evidence for each of its ``protocols``.
+    mean over prompts hold whenever the gate stops, with evidence for each of its ``protocols``. A prompt judged in one
+    order waits for one whose better response has the other place: a judge that prefers a place is right in one of both.
     """
 
     def __init__(self, protocol: str, rule: str | None, labelled: bool, protocols: int = 1) -> None:
@@ -244,27 +250,45 @@ class DiscernmentMonitor:
         self._right, self._wrong, self._moved = Bets(CHANCE, "above"), Bets(CHANCE, "below"), Bets(CHANCE, "above")
         self._peaks = dict.fromkeys((self._right, self._wrong, self._moved), 0.0)
         self._sum, self._n, self._ordered = 0.0, 0, False
+        self._waiting: Mapping[bool, list[list[float]]] = {True: [], False: []}
+        self._orders = set[tuple[str, ...]]()
 
     def add(self, rows: Sequence[Row]) -> None:
         """Add the rows of one prompt."""
-        values = [value for _, value in ranks.list_accuracies(rows, self._rule)]
+        own = {place: [row for row in rows if find_place(row) is place] for place in (None, True, False)}
+        values = {place: [v for _, v in ranks.list_accuracies(part, self._rule)] for place, part in own.items()}
         changes = [value for _, value in ranks.list_order_changes(rows)]
-        self._sum, self._n = self._sum + math.fsum(values), self._n + len(values)
+        parts = [part] if (part := values.pop(None)) else self._match(values)
+        self._sum += math.fsum(value for part in parts for value in part)
+        self._n += sum(map(len, parts))
         self._ordered |= bool(changes)
-        for bets, numbers in ((self._right, values), (self._wrong, values), (self._moved, changes)):
+        self._orders |= {row.shown for row in rows}
+        means = [fmean(part) for part in parts]
+        for bets, numbers in ((self._right, means), (self._wrong, means), (self._moved, changes)):
             if numbers:
                 bets.add(fmean(numbers) - CHANCE)
                 self._peaks[bets] = max(self._peaks[bets], bets.evidence)
+
+    def _match(self, values: Mapping[bool | None, list[float]]) -> list[list[float]]:
+        """Return the values where the better response is first and where it is second, once there are both."""
+        if all(values.values()):
+            return [*values.values()]
+        for place, queue in self._waiting.items():
+            queue += [values[place]] if values[place] else []
+        return [queue.pop(0) for queue in self._waiting.values()] if all(self._waiting.values()) else []
 
     def assess(self) -> Discernment:
         """Assess the protocol by the prompts so far."""
         wrong, moved = (self._peaks[bets] >= _EVIDENCE for bets in (self._wrong, self._moved))
         right = self._peaks[self._right] >= self._needed
-        usable: Usable | None = "not shown" if self._n or self._ordered else None
+        is_waiting = any(self._waiting.values())
+        usable: Usable | None = "not shown" if self._n or self._ordered or is_waiting else None
         right_of = f"{self._sum:g} of {count(self._n, 'labelled pair')} right"
-        reason = right_of if self._n else "no labelled pair was judged"
+        reason = right_of if self._n else ONE_PLACE if is_waiting else "no labelled pair was judged"
         if moved:
             usable, reason = "no", ranks.UNSTEADY
+        elif is_same_order(self._orders):
+            usable, reason = "not shown", SAME_ORDER
         elif right or wrong:
             usable = "yes" if right else "no"
         return Discernment(self._protocol, usable, reason, self._labelled)
@@ -272,7 +296,8 @@ class DiscernmentMonitor:
     @property
     def is_open(self) -> bool:
         """Whether more labelled pairs may show what is still unknown."""
-        return self._labelled and self.assess().usable in ("not shown", None)
+        one = self.assess()
+        return self._labelled and one.usable in ("not shown", None) and one.reason != SAME_ORDER
 
     def batch_size(self) -> int:
         """Return how many prompts can be judged at once with only the last able to show anything."""

@@ -39,6 +39,7 @@ class RowKind:
     label: Outcome | None
     passes: tuple[bool | None, bool | None] = (None, None)
     reaches: tuple[bool | None, bool | None] = (None, None)
+    shown: tuple[Literal["a", "b"], ...] = ()
 
 
 @dataclass(slots=True)
@@ -72,6 +73,7 @@ class CompactRow:
     label = property(attrgetter("kind.label"))
     passes = property(attrgetter("kind.passes"))
     reaches = property(attrgetter("kind.reaches"))
+    shown = property(attrgetter("kind.shown"))
 
     def outcome(self, rule: str | None) -> Outcome | None:
         """Return the outcome over all orders under a rule of the protocol."""
@@ -160,7 +162,8 @@ class CompactRows:
         preferences = tuple([None if j.failure is not None else j.preferred for j in row.judgments])
         outcomes = tuple([(rule, outcome(row.judgments, rule)) for rule in self._rules[row.protocol]])
         passes, reaches = (_compare_scores(row, marks.get(row.protocol)) for marks in (self.marks, self.floors))
-        same = (row.attack, row.a, row.b, row.target, row.excluded, preferences, outcomes, row.label, passes, reaches)
+        own = (row.label, passes, reaches, row.shown)
+        same = (row.attack, row.a, row.b, row.target, row.excluded, preferences, outcomes, *own)
         kind = self._kinds.setdefault(same, len(self._kinds))
         if kind == len(self._kind):
             self._kind.append(RowKind(*same))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from distract.core import registry
@@ -23,9 +24,46 @@ AnyRow = Row | CompactRow
 
 UNJUDGED = "not judged yet"
 
+SAME_ORDER = "each pair is shown as the data have it, or in reverse, where a preference for a place looks like quality"
+
+ONE_PLACE = "more better responses are shown at its place than at the other"
+
+
+def is_same_order(orders: Iterable[Sequence[str]]) -> bool:
+    """Whether pairs were shown in one order each, and that is the order of the data for all of them, or its reverse."""
+    return {*orders} - {()} in ({("a",)}, {("b",)})
+
+
+def find_place(row: AnyRow) -> bool | None:
+    """Whether the response labelled better was shown first, where its pair was judged in one order only."""
+    is_placed = len(row.shown) == 1 and row.target is None and row.label in ("a", "b")
+    return row.label == row.shown[0] if is_placed else None
+
+
+def doubt_labels(rows: Sequence[AnyRow]) -> Mapping[Unit, str]:
+    """Say of which pairs before any rewrite the label shows nothing about the judge.
+
+    A judge that prefers a place is right wherever the better response has it, and wrong elsewhere. So as many pairs
+    count with the better response first as with it second: this judge is then right in half of them, wherever the data,
+    their labels or a draw have put the better responses.
+    """
+    orders = {row.shown for row in rows}
+    if is_same_order(orders):
+        return {pair_unit(row): SAME_ORDER for row in rows if find_place(row) is not None}
+    if not orders & {("a",), ("b",)}:
+        return {}
+    places = [[pair_unit(row) for row in rows if find_place(row) is is_first] for is_first in (True, False)]
+    least = min(map(len, places))
+    return {unit: ONE_PLACE for units in places for unit in units[least:]}
+
 
 def list_trials(
-    rows: Sequence[AnyRow], rule: str | None, attack: str, aim: Aim = "loser", margin: float = 0.0
+    rows: Sequence[AnyRow],
+    rule: str | None,
+    attack: str,
+    aim: Aim = "loser",
+    margin: float = 0.0,
+    doubts: Mapping[Unit, str] = MappingProxyType({}),
 ) -> Iterator[Trial]:
     """List the trials of an attack in the order of their rows; leads up to ``margin`` are ties."""
     if aim in ("fixed", "reach"):
@@ -49,7 +87,7 @@ def list_trials(
         before, label = read_outcome(row, rule, margin), row.label
         if target == "a":
             before, after, label = (None if side is None else MIRROR[side] for side in (before, after, label))
-        yield Trial(pair, row.cluster, before, after, label, row.excluded, missing, (row, one))
+        yield Trial(pair, row.cluster, before, after, label, row.excluded, missing, doubts.get(pair), (row, one))
 
 
 def list_verdicts(rows: Iterable[AnyRow]) -> Iterator[Trial]:
@@ -168,7 +206,7 @@ class ProtocolTrials:
             fixed, flips = (self.briefs.of(self.protocol, design) for design in ("fixed", "flip"))
             return list_marks(fixed, flips, attack)
         rows = [row for row in self.briefs.of(self.protocol, design, attack) if severity in (None, row.b.severity)]
-        return list_trials(rows, rule, attack, aim or "loser", margin)
+        return list_trials(rows, rule, attack, aim or "loser", margin, doubt_labels(rows))
 
     def figure(self, measure: Measure, rule: str | None, place: Condition, margin: float = 0.0) -> Figure | None:
         """Compute a measure under a condition; None for a difference without a trial."""
@@ -211,7 +249,8 @@ class RunMeasures:
         """Compute the rates of a protocol under each of its rules; ``margin`` is its indifference margin."""
         for rule in self.rules[protocol] or (None,):
             trials = self.trials[protocol]
-            has_labels = bool(trials.count(MEASURES["clean_accuracy"], rule, (BASELINE, None)).values)
+            labels = trials.count(MEASURES["clean_accuracy"], rule, (BASELINE, None))
+            has_labels = bool(labels.values or {SAME_ORDER, ONE_PLACE} & {*labels.reasons})
             for measure in MEASURES.values():
                 if self._applies(measure, protocol, rule, margin) and (has_labels or measure.over is not is_labelled):
                     lead = margin if measure.margin and margin else 0.0
