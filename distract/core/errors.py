@@ -176,6 +176,23 @@ def guard_plugin(where: str) -> Iterator[None]:
         sys.stdout, sys.stderr = streams
 
 
+_REDIRECTED: list[int] = []
+"""Copies of descriptor 1 from before it was redirected, the outermost first."""
+
+
+@contextmanager
+def restore_output() -> Iterator[None]:
+    """Let descriptor 1 be standard output again, for a file that a user has there."""
+    if not _REDIRECTED:
+        yield
+        return
+    os.dup2(_REDIRECTED[0], 1)
+    try:
+        yield
+    finally:
+        os.dup2(2, 1)
+
+
 @contextmanager
 def redirect_output() -> Iterator[None]:
     """Send standard output to stderr, also that of C code and of child processes: stdout is for our document alone."""
@@ -186,10 +203,13 @@ def redirect_output() -> Iterator[None]:
         descriptor = os.dup(1)
         stdout.flush()
         os.dup2(2, 1)
+        _REDIRECTED.append(descriptor)
     sys.stdout = sys.stderr
     try:
         yield
     finally:
+        if descriptor in _REDIRECTED:
+            _REDIRECTED.remove(descriptor)
         with suppress(Exception):
             ctypes.CDLL(None).fflush(None)  # the buffer of C's printf
             sys.__stdout__.flush()  # type: ignore[union-attr]

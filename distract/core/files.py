@@ -19,7 +19,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from distract.core.errors import DataError, UsageError, write_error
+from distract.core.errors import DataError, UsageError, restore_output, write_error
 
 _NONBLOCKING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """Opening a pipe without a reader fails instead of waiting; not every system has both flags."""
@@ -63,7 +63,7 @@ def check_writable(path: Path, option: str) -> None:
 
 def write(path: Path, content: str | bytes, option: str) -> None:
     """Write a user's file; a reader of a regular one sees the old text or the new one, never half of it."""
-    with _translate_errors(path, option):
+    with restore_output(), _translate_errors(path, option):
         content = content.encode() if isinstance(content, str) else content
         if is_stream(path) or not _replace_target(path, content):
             _write_in_place(path, content, os.O_TRUNC)

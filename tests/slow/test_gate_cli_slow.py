@@ -359,7 +359,7 @@ def test_threshold_holds_beside_a_baseline(run: Run) -> None:
     assert both.code == 1
     fits(both.out)
     assert "flip rate since baseline" in both.out
-    assert "threshold 10.0%, largest rise 20 points, one-sided 95.0% bounds" in both.words
+    assert "(and 1 more) (threshold 10.0%, one-sided 95.0% bounds" in both.words
     names = [(case.get("classname"), case.get("name")) for case in suite("j.xml").findall("testcase")]
     assert len({*names}) == len(names) == 4
     Path("pyproject.toml").write_text("[tool.distract.gate]\nmax-flip-rate = 0.1\n", encoding="utf-8")

@@ -285,7 +285,7 @@ def test_llmbar_passes_no_planted_judge(run: Run, judge: str, threshold: str, co
     ("judge", "limits", "code"),
     [
         ("fair", ("--max-flip-rate", "0.1"), 0),
-        ("fair", ("--max-shift", "0.01", "--max-exchange-rate", "0.01"), 0),
+        ("fair", ("--max-shift", "0.2", "--max-exchange-rate", "0.2"), 0),
         ("longer=0.3", ("--max-flip-rate", "0.5"), 0),
         ("longer=0.3", ("--max-flip-rate", "0.1"), 1),
         ("longer=0.3", ("--max-shift", "0.05"), 1),

@@ -33,6 +33,10 @@ from distract.studies.measures.run import (
     list_verdicts,
 )
 
+PromptValues = Sequence[tuple[str, float]]
+"""The prompt and the value of each trial that counts."""
+
+
 Usable = Literal["yes", "no", "not shown"]
 
 CHANCE = 0.5
@@ -60,20 +64,24 @@ class Usability:
 def check_protocols(briefs: CompactRows, rules: Mapping[str, Sequence[str]]) -> list[Usability]:
     """Check which protocols of a run can tell good from bad; of many coins, one would look right by chance."""
     places = [(briefs.of(name, "flip"), name, headline("clean_accuracy", own)) for name, own in rules.items()]
-    adjusted = intervals.holm([_chance(list_accuracies(rows, rule, doubt_labels(rows))) for rows, _, rule in places])
-    return [check_usability(*place, p) for place, p in zip(places, adjusted, strict=True)]
+    accuracies = [list_accuracies(rows, rule, doubt_labels(rows)) for rows, _, rule in places]
+    adjusted = intervals.holm([*map(_chance, accuracies)])
+    return [check_usability(*place, own, p) for place, own, p in zip(places, accuracies, adjusted, strict=True)]
 
 
-def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None, p: float = 0.0) -> Usability:
+def check_usability(
+    rows: Sequence[AnyRow], protocol: str, rule: str | None, accuracies: PromptValues | None = None, p: float = 0.0
+) -> Usability:
     """Check whether a protocol can tell good from bad, on the pairs before any rewrite.
 
-    ``p`` is the adjusted p-value of "at most half of the labelled pairs are right", where there are several protocols.
+    Where there are several protocols, ``p`` is the adjusted p-value of "at most half of the labelled pairs are right".
     """
     place = (protocol, rule)
     if is_same_order({row.shown for row in rows}):
         return Usability(*place, "not shown", SAME_ORDER)
     doubts = doubt_labels(rows)
-    accuracy, changes = _bound(list_accuracies(rows, rule, doubts)), list_order_changes(rows)
+    values = list_accuracies(rows, rule, doubts) if accuracies is None else accuracies
+    accuracy, changes = _bound(values), list_order_changes(rows)
     if is_mostly(changes):
         return Usability(*place, "no", UNSTEADY)
     if accuracy is None:
@@ -87,10 +95,6 @@ def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None, p: 
     if high <= CHANCE:
         return Usability(*place, "no", f"clean accuracy is at most {high:.3f}")
     return Usability(*place, "not shown", f"clean accuracy between {low:.3f} and {high:.3f} may be chance")
-
-
-PromptValues = Sequence[tuple[str, float]]
-"""The prompt and the value of each trial that counts."""
 
 
 def is_mostly(values: PromptValues) -> bool:

@@ -113,8 +113,7 @@ def list_gains(briefs: CompactRows, protocol: str, attack: str) -> list[tuple[st
     fixed = briefs.of(protocol, "fixed")
     if not fixed and briefs.net:
         return _both_gains(briefs.of(protocol, "flip"), attack)
-    unread = {_own_unit(row): (row.cluster, None) for row in fixed if row.attack == attack and row.excluded is None}
-    return [*{**unread, **_list_leads(fixed, attack)}.values()]
+    return [*_list_leads(fixed, attack).values()]
 
 
 def list_losses(briefs: CompactRows, protocol: str) -> dict[str, dict[int, list[float | None]]]:
@@ -225,17 +224,18 @@ def shift_excesses(
     for attack, control in control_of.items():
         if effects.get(attack, "same") == "same":
             figure = Figure("shift", protocol, rule, attack, unit=unit, against=protocol, against_rule=rule)
-            leads, others = (_list_leads(rows, name) for name in (attack, control))
+            leads, others = (_drop_unread(_list_leads(rows, name)) for name in (attack, control))
             yield contrast(leads, others, replace(figure, against_attack=control))
 
 
-def _own_unit(row: CompactRow) -> Unit:
-    return (*pair_unit(row), row.target)
+def _drop_unread(leads: Mapping[Unit, tuple[str, float | None]]) -> UnitValues:
+    return {unit: (prompt, lead) for unit, (prompt, lead) in leads.items() if lead is not None}
 
 
-def _list_leads(rows: Sequence[CompactRow], attack: str) -> UnitValues:
+def _list_leads(rows: Sequence[CompactRow], attack: str) -> dict[Unit, tuple[str, float | None]]:
     return {
-        _own_unit(row): (row.cluster, lead if row.target == "a" else -lead)
+        (*pair_unit(row), row.target): (row.cluster, lead if lead is None or row.target == "a" else -lead)
         for row in rows
-        if row.attack == attack and row.target is not None and (lead := row.margin) is not None
+        if row.attack == attack and row.target is not None
+        if (lead := row.margin) is not None or row.excluded is None
     }
