@@ -10,7 +10,6 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from urllib.parse import urlsplit
 
 from distract.core.backend import Backend
 from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin, install_command, redirect_output
@@ -20,7 +19,7 @@ from distract.models.catalogue import CatalogueEntry, catalogue, find
 from distract.models.names import EMBEDDED, resolve
 from distract.models.options import Options
 from distract.models.provider import Target, check_options, providers
-from distract.models.server.addresses import is_near
+from distract.models.server.addresses import are_near
 
 
 @dataclass(frozen=True)
@@ -159,8 +158,7 @@ def _price(role: Role, target: Target, options: Options) -> Price | None:
 
 def _is_paid(target: Target) -> bool:
     """Whether a model may cost money: it is on a server other than this machine."""
-    hosts = [urlsplit(server).hostname or "" for server in target.server.split(",") if server]
-    return providers()[target.engine].costs or not all(map(is_near, hosts))
+    return providers()[target.engine].costs or not are_near(target.server)
 
 
 def _list_names(role: Role, entries: Mapping[str, CatalogueEntry], no_models: Collection[str]) -> list[str]:

@@ -247,7 +247,8 @@ def test_catalogue_sends_keys_only_to_its_own_servers(
     name = entry.split('"')[1]
     if not message:
         monkeypatch.setenv(name, KEY)
-        (note,) = open_models({"judge": "mine"}, options).notes
+        note, price = open_models({"judge": "mine"}, options).notes
+        assert price.startswith("price unknown: mine; ")
         assert note == f"mine: {options.catalogue} sends the key in {name} to https://evil.example/v1"
         return
     with pytest.raises(UsageError) as error:
@@ -274,8 +275,8 @@ def test_redefined_built_in_name_is_noted(tmp_path: Path) -> None:
     (note,) = open_models({"judge": "gpt-4"}, options).notes
     assert note.startswith(f"gpt-4 is redefined by {path}, from ")
     assert open_models({"judge": "mine", "generator": "mine"}, options).notes == ()
-    assert open_models({"judge": "openai:gpt-4"}, options).notes == ()
-    assert open_models({"judge": "gpt-4-0613"}, options).notes == (), "only its alias is gone"
+    for name in ("openai:gpt-4", "gpt-4-0613"):  # only its alias is gone
+        assert "redefined" not in str(open_models({"judge": name}, options).notes)
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,11 @@ def _is_host(host: str) -> bool:
         return len(host) <= _LONGEST_HOST and all(map(_LABEL.fullmatch, labels)) and not labels[-1].isdigit()
 
 
+def are_near(servers: str) -> bool:
+    """Whether all servers of a judge are on this machine."""
+    return all(is_near(urlsplit(one).hostname or "") for one in servers.split(",") if one)
+
+
 def is_near(host: str) -> bool:
     """Whether a host is this machine."""
     try:
