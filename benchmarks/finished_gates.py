@@ -7,6 +7,7 @@ checks, and the shape of the gains of which a mean is bounded. Beside each error
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -22,6 +23,9 @@ from distract.studies.gate.means import MeanTest, PromptLeads
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, float], Sequence[Decision]]
 """Draws one gate whose true values are the given multiple of the limit; returns the decision of each check."""
+
+Cell = tuple[float, float, float, float]
+"""Wrong passes and failures, and the power to pass and to fail, in percent."""
 
 LEVEL = 5.5
 """Largest share of wrong decisions in percent, simulation error included."""
@@ -162,26 +166,32 @@ def _call(own: Draw, rng: np.random.Generator, times: float) -> Sequence[Decisio
     return own(rng, times)
 
 
+def simulate(seed: tuple[int, int], repetitions: int, name: str, draw: Draw, away: tuple[float, float]) -> Cell:
+    """Simulate a cell at its limit, and where it should pass and fail."""
+    rng = np.random.default_rng(seed)
+    # A check at the limit of a rise may rightly fail: it did rise.
+    own = [draw(rng, 1.0) for _ in range(repetitions)]
+    still = [draw(rng, 0.0) for _ in range(repetitions)] if name.startswith("rise") else own
+    passes = 100 * float(np.mean([decisions[0] == "pass" for decisions in own]))
+    fails = 100 * float(np.mean(["fail" in decisions for decisions in still]))
+    few = max(20, repetitions // 20)
+    low, high = (
+        100 * float(np.mean([draw(rng, times)[0] == decision for _ in range(few)]))
+        for times, decision in zip(away, ("pass", "fail"), strict=True)
+    )
+    return passes, fails, low, high
+
+
 def finished(seed: int, repetitions: int) -> Iterator[str]:
-    """Simulate each cell at its limit, and where it should pass and fail."""
+    """Describe each cell; they run side by side on all cores."""
     yield f"\nfinished gates, {repetitions:,} a cell: wrong at the limit, and right away from it, in %"
     yield f"{'':66}{'passes':>8}{'fails':>8}{'pass at':>16}{'fail at':>16}"
-    above = list[str]()
-    for at, (name, draw, (low, high)) in enumerate(cells()):
-        rng = np.random.default_rng((seed, at))
-        # A check at the limit of a rise may rightly fail: it did rise.
-        own = [draw(rng, 1.0) for _ in range(repetitions)]
-        still = [draw(rng, 0.0) for _ in range(repetitions)] if name.startswith("rise") else own
-        passes = 100 * float(np.mean([decisions[0] == "pass" for decisions in own]))
-        fails = 100 * float(np.mean(["fail" in decisions for decisions in still]))
-        few = max(20, repetitions // 20)
-        right = [
-            100 * float(np.mean([draw(rng, times)[0] == decision for _ in range(few)]))
-            for times, decision in ((low, "pass"), (high, "fail"))
-        ]
-        yield (
-            f"{name:66}{passes:8.1f}{fails:8.1f}"
-            + "".join(f"{f'{share:.0f} ({times:g}x)':>16}" for share, times in zip(right, (low, high), strict=True))
-        )
-        above += [name] if max(passes, fails) > LEVEL else []
+    above, names = list[str](), list(cells())
+    with ProcessPoolExecutor() as pool:
+        parts = [pool.submit(simulate, (seed, at), repetitions, *cell) for at, cell in enumerate(names)]
+        for (name, _, away), part in zip(names, parts, strict=True):
+            passes, fails, *right = part.result()
+            power = (f"{share:.0f} ({times:g}x)" for share, times in zip(right, away, strict=True))
+            yield f"{name:66}{passes:8.1f}{fails:8.1f}" + "".join(f"{one:>16}" for one in power)
+            above += [name] if max(passes, fails) > LEVEL else []
     yield f"cells above {LEVEL:g}%: {'; '.join(above) or 'none'}"

@@ -54,6 +54,7 @@ def list_terms() -> dict[str, str]:
         "none": "before any rewrite",
         "noise": "the same under the control",
         "limit": "threshold of this check",
+        "over prompts": "each prompt counts once, as the mean of its comparisons",
         "open": "undecided, as another check failed",
         "rise": "now minus before, in points, over its one-sided bounds",
         "+/−": "counted only now, only before",

@@ -574,7 +574,7 @@ def test_noise_and_worths_are_gated_together() -> None:
 def test_worths_are_in_every_output() -> None:
     verdict = gate([2.0] * 60, [0.5, -0.45] * 30, max_flip_rate=0.1, max_shift=0.2, max_exchange_rate=1000)
     text = render_gate(verdict)
-    assert "shift, mean over prompts" in text
+    assert "over prompts: each prompt counts once" in text
     assert "absolute by score, f 2.00 1.46 to 2.24 60 0.2 fail" in " ".join(text.split())
     assert "∞" in text
     document = verdict.document()

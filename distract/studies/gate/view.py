@@ -200,7 +200,6 @@ def _describe_decision(verdict: Verdict) -> Words:
 def _table(checks: Sequence[Check]) -> Table:
     row, kind = checks[0].row, checks[0].kind
     title = row.failure + {"excess": " above noise", "rise": " since baseline"}.get(kind, "")
-    title += ", mean over prompts" if any(check.prompts for check in checks) else ""
     reference = {"excess": ["noise"], "rise": ["before"]}.get(kind, [])
     limits = ["limit"] if len({check.threshold for check in checks}) > 1 else []
     columns = ["%", "k/n", *reference, "bounds", *limits, "p (Holm)"]
@@ -220,7 +219,7 @@ def _table(checks: Sequence[Check]) -> Table:
         decision = Span("open", "dim") if check.skipped else Span(check.decision, TONES[check.decision])
         label = f"{protocol_label(check)}, {line(check.attack)}"
         rows.append(("", label, [*cells, decision] if value else f"{decision.text}: {empty}"))
-    return Table("", (title, *columns, "decision"), rows, [row.failure])
+    return Table("", (title, *columns, "decision"), rows, ["over prompts"] if any(check.prompts for check in checks) else [])
 
 
 def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[Block]:
