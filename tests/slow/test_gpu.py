@@ -13,7 +13,7 @@ from distract.core.errors import BackendError, UsageError
 from distract.models.transformers import embedded
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
-PARTS = ["correctness", "speed-8b", "speed-1b", "loop", "embedded"]
+PARTS = ["correctness", "speed-8b", "speed-1b", "loop", "answers-1b", "embedded"]
 
 
 @pytest.fixture(scope="module", autouse=True)
