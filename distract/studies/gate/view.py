@@ -219,7 +219,8 @@ def _table(checks: Sequence[Check]) -> Table:
         decision = Span("open", "dim") if check.skipped else Span(check.decision, TONES[check.decision])
         label = f"{protocol_label(check)}, {line(check.attack)}"
         rows.append(("", label, [*cells, decision] if value else f"{decision.text}: {empty}"))
-    return Table("", (title, *columns, "decision"), rows, ["over prompts"] if any(check.prompts for check in checks) else [])
+    terms = ["over prompts"] if any(check.prompts for check in checks) else []
+    return Table("", (title, *columns, "decision"), rows, terms)
 
 
 def comparison_report(baseline_name: str, run_name: str, verdict: Verdict) -> Iterable[Block]:
