@@ -147,8 +147,12 @@ def _resume_hint() -> str:
 
 
 def _announce_wait() -> None:
-    with suppress(Exception):  # the signal may have interrupted a print
-        _print_message(f"stopping: waiting up to {GRACE:.0f} s for pending requests; a second signal stops at once")
+    message = f"stopping: waiting up to {GRACE:.0f} s for pending requests; a second signal stops at once"
+    try:
+        _print_message(message)
+    except Exception:  # the signal has interrupted a print on the same stream
+        with suppress(OSError):
+            os.write(2, f"distract: {message}\n".encode())
 
 
 def _print_message(message: str) -> None:
