@@ -91,6 +91,7 @@ class AttackOptions(AuditOptions, total=False):
 
     measures: Names  # names of measures, or ``fixed``, ``flip``, ``severity``; all when empty
     shard: str | None  # part of the prompts to judge, as ``2/8``; ``distract merge`` joins all parts
+    probe: bool  # exchange responses between prompts where few are labelled (default)
     minimal: int  # number of the clearest flips whose smallest flipping part to find; default 0
 
 
@@ -105,6 +106,8 @@ class GateOptions(AuditOptions, ScopeOptions, total=False):
     max_exchange_rate: float | None  # largest worth of an attack in broken requirements; for a finished run
     max_crossing: float | None  # largest share of responses that may cross the pass mark
     max_win_rate: float | None  # largest share of rewrites that may win against their original
+    probe: bool  # exchange responses between prompts where few are labelled (default)
+    unlabelled_reason: str | None  # why a judge may pass with ``probe=False``; a pass shows it
     max_rise: float | None  # largest rise since the baseline, above 0 and below 1; default 0.05
     max_invalid_rate: float | None  # largest share of unreadable verdicts; default 0.2
     min_eligible: float | None  # smallest share of comparisons that must be eligible to pass; default 0.2

@@ -13,6 +13,7 @@ from distract.cli.options import (
     judge_option,
     option,
     paper_option,
+    probe_option,
     protocol_option,
     rewriting_options,
     run_options,
@@ -32,6 +33,7 @@ from distract.cli.terminal import terminal
 @protocol_option("pairwise and pointwise")
 @rewriting_options
 @control_option
+@probe_option
 @option(
     "--measure",
     "measures",

@@ -25,6 +25,7 @@ from distract.cli.options import (
     model_options,
     option,
     out_option,
+    probe_option,
     store_option,
 )
 from distract.cli.pages import Pages, page_options, protected_paths
@@ -70,6 +71,8 @@ limit_options = group_options(
 @audit_options
 @decision("--anchors", type=PATH, help="File of anchors: decide only if the judge still gives their verdicts.")
 @decision("--control", is_flag=True, help="Count only flips beyond the judge's own noise (null attack, resampling).")
+@probe_option
+@decision("--unlabelled-reason", metavar="TEXT", help="Why a judge may pass with --no-probe; a pass shows it.")
 @option("--limit", default="all", help="Number of cases, drawn by --seed.")
 @option("--seed", default=0, help="Seed for the order, the draw, the rewrites and sampling.")
 @cost("--budget", help="Maximum number of model calls, including those answered from the store.")

@@ -103,6 +103,11 @@ attack_option = option(
 control_option = option(
     "--control", is_flag=True, help="Measure the noise too, by control rewrites and second samples."
 )
+probe_option = option(
+    "--probe/--no-probe",
+    default=True,
+    help="Where few prompts are labelled, exchange their responses to see whether the judge reads the question.",
+)
 dry_run_option = option("--dry-run", is_flag=True, help="Show the plan and its cost, and stop.")
 json_option = option(
     "--json", "as_json", is_flag=True, panel="Output", help="Print one JSON document on stdout and nothing else."

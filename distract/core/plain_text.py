@@ -22,6 +22,19 @@ _LOOKALIKES = str.maketrans(
 )
 
 
+_UNSEEN = re.compile("[\u034f\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Marks that only choose between forms of the character before them."""
+
+
+def fold_text(text: str) -> str:
+    """Fold how a text is written: its Unicode form, invisible characters, white space and case."""
+    if not (text.isascii() and text.isprintable()):
+        kept = _UNSEEN.sub("", unicodedata.normalize("NFKC", text))
+        unseen = (c for c in {*kept} if c in FILLERS or (unicodedata.category(c) in ("Cc", "Cf") and not c.isspace()))
+        text = unicodedata.normalize("NFKC", kept.translate(dict.fromkeys(map(ord, unseen))).casefold())
+    return " ".join(text.casefold().split())
+
+
 @lru_cache(64)
 def read_plainly(text: str) -> str:
     """Return a text as a reader sees it: no invisible characters, Latin letters for their look-alikes."""

@@ -108,6 +108,7 @@ class Protocol:
             ``optional`` if the judge itself can answer instead.
         prompts: the prompt files it uses, for the run's record.
         default: whether it is used when no protocol is named.
+        reads_question: whether the judge is shown the question at all.
         scale: lowest and highest score, None at an open end; None for a protocol that compares. Higher is better:
             a protocol mirrors the scores of a judge for which lower is better.
         pass_mark: lowest score that passes; None if there is no such mark.
@@ -128,13 +129,14 @@ class Protocol:
     reference: Literal["", "optional", "required"] = ""
     prompts: tuple[Prompt, ...] = ()
     default: bool = False
+    reads_question: bool = True
     scale: tuple[float | None, float | None] | None = None
     pass_mark: float | None = None
     checksum: str = ""
 
     def __post_init__(self) -> None:
         check_plugin("protocol", self, summary=str, ask=Callable, calls=Calls, paper=str, ties=bool, rules=tuple)
-        check_plugin("protocol", self, shows=int | None, prompts=tuple, default=bool, checksum=str)
+        check_plugin("protocol", self, shows=int | None, prompts=tuple, default=bool, reads_question=bool, checksum=str)
         for field_, known in _PROTOCOL_VALUES.items():
             if getattr(self, field_) not in known:
                 raise ValueError(f"protocol {self.name}: {field_}={getattr(self, field_)!r} is none of {known}")

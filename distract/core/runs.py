@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -180,8 +180,8 @@ def load(path: Path, shard: Shard | None = None) -> LoadedRun:
     header = read_header(path)
     parameters = header.parameters
     records = open_records(path)
-    rows, rewrites = tuple(records[0]), tuple(records[1])
     cases = RecordFile(path / CASES, decode_case)
+    rows, rewrites = _group_rows(tuple(records[0]), cases), tuple(records[1])
     minimal = RecordFile(path / "minimal.jsonl", decode_flip) if parameters.get("minimal") else None
     flips = None if minimal is None else tuple(minimal)
     cut = any(file.cut for file in (cases, *records)) or (minimal is not None and minimal.cut)
@@ -201,6 +201,14 @@ def load(path: Path, shard: Shard | None = None) -> LoadedRun:
         unanswered=flaw is None and has_unanswered(path),
         shard=header.shard,
     )
+
+
+def _group_rows(rows: tuple[Row, ...], cases: Iterable[Case]) -> tuple[Row, ...]:
+    """Add the prompt groups of cases to the rows of an earlier version, which has none."""
+    if all(row.prompt_group for row in rows):
+        return rows
+    groups = {(case.id, case.cluster): case.prompt_group for case in cases}
+    return tuple(replace(row, prompt_group=row.prompt_group or groups.get((row.case, row.cluster), "")) for row in rows)
 
 
 def open_records(path: Path) -> tuple[RecordFile[Row], RecordFile[Rewrite]]:

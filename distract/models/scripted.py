@@ -5,8 +5,8 @@ reads ``Request.slots``, the structure behind the prompt, instead of text; the s
 
 The planted biases (the command line's ``planted:NAME`` or ``planted:NAME=STRENGTH``):
 
-- ``fair`` prefers the lower severity, then by a stable hash of case and author, so that nothing flips, a response ties
-  with its rewrite and one with broken constraints loses;
+- ``fair`` prefers the response to the question where only one is, then the lower severity, then by a stable hash of
+  case and author, so that nothing flips, a response ties with its rewrite and one with broken constraints loses;
 - ``coin`` tosses a coin for each author: it knows nothing, and yet nothing flips;
 - ``longer`` prefers the longer response, ``bold`` the one with more boosters, ``markdown`` the one with more headings,
   bullets and bold terms, ``citations`` the one with more sources and praise by others (equal ones as ``fair``);
@@ -123,7 +123,9 @@ def share(*parts: str) -> float:
 
 
 def _quality(case: str, response: Response) -> float:
-    """A number from 0 to 1: fewer constraints broken on purpose, then a hash of case and author."""
+    """A number from 0 to 1: answers its question, breaks fewer constraints, then a hash of case and author."""
+    if response.author == case:  # in an exchange, a response has the id of its case
+        return 1.0
     return (3 - (response.severity or 0) + share("quality", case, response.author)) / 4
 
 

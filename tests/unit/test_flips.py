@@ -413,7 +413,7 @@ def test_compact_rows_give_the_same_counts_as_rows(rows: list[Row]) -> None:
                 assert count_flips(briefs.of(protocol, "flip", attack), rule) == count_flips(rows_of_protocol, rule)
         masses = [j.mass for one in rows_of_protocol for j in one.judgments if j.mass is not None]
         assert [mass for brief in briefs.of(protocol, "flip") for mass in brief.masses] == masses
-    assert briefs.clusters == {one.case: one.cluster for one in rows}
+    assert briefs.groups == {one.case: one.cluster for one in rows}
 
 
 @given(st.lists(st.tuples(st.sampled_from("klmn"), st.integers(0, 9), st.integers(0, 9)), max_size=12))

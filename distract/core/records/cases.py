@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
+
+from distract.core.plain_text import fold_text
 
 BASELINE = "none"
 """The name that rows from before any rewrite have in place of an attack."""
@@ -95,5 +98,15 @@ class Case:
 
     @property
     def cluster(self) -> str:
-        """A name for the prompt: cases that share it are not independent."""
+        """A name for the exact prompt, by which runs and shards are joined."""
         return hashlib.sha256("\x1e".join(self.prompt).encode()).hexdigest()[:16]
+
+    @property
+    def prompt_group(self) -> str:
+        """The SHA-256 (hex) of the prompt, however it is written: cases that share it are not independent."""
+        return _group_prompt(self.prompt)
+
+
+@lru_cache(4096)  # many comparisons share a prompt
+def _group_prompt(turns: tuple[str, ...]) -> str:
+    return hashlib.sha256("\x1e".join(map(fold_text, turns)).encode("utf-8", "surrogatepass")).hexdigest()

@@ -21,7 +21,7 @@ Outcome = Literal["a", "b", "tie"]
 PASS_MARK = "pass mark"
 """Stands in for the author of b where one response is judged alone: a is preferred when the response passes."""
 
-Design = Literal["fixed", "flip", "severity", "people", "pass", "triple", "set", "match"]
+Design = Literal["fixed", "flip", "severity", "people", "pass", "triple", "set", "match", "exchange"]
 """The two kinds of response that a row compares; see ``Row``."""
 
 MIRROR: Mapping[Outcome, Outcome] = MappingProxyType({"a": "b", "b": "a", "tie": "tie"})
@@ -80,11 +80,12 @@ class Row:
     Its design is ``fixed`` (a response against its rewrite), ``flip`` (two authors, before and after), ``severity`` (a
     good response against a worse one, whose severity b has), ``people`` (a pair that people have compared), ``pass`` (a
     response against the pass mark, which people have passed or failed), ``triple`` (a pair of three responses), ``set``
-    (a pair shown beside a third response) or ``match`` (a pair of a tournament; either, or both, may be rewritten).
+    (a pair shown beside a third response), ``match`` (a pair of a tournament; either, or both, may be rewritten) or
+    ``exchange`` (the responses to two prompts, named by their cases; the question is that of the labelled one).
     """
 
     case: str  # id of the case
-    cluster: str  # name of its prompt
+    cluster: str  # name of its exact prompt, for joins
     design: Design
     protocol: str
     judge: str
@@ -104,6 +105,12 @@ class Row:
     beside: tuple[Side, ...] = ()
     place: Literal["first", "last"] | None = None  # for a ``set``: place of the third response
     lengths: tuple[int, int] | tuple[()] = ()  # for a ``match``: numbers of characters of a and b
+    prompt_group: str = ""  # name of its prompt, however it is written; empty where only its cluster is known
+
+    @property
+    def group(self) -> str:
+        """The prompt as statistics know it: rows that share it are not independent."""
+        return self.prompt_group or self.cluster
 
     def without_answers(self) -> Row:
         """Drop the judge's own words, which take memory."""

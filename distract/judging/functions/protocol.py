@@ -42,8 +42,9 @@ def make_protocol(function: JudgeFunction, binding: Binding) -> Protocol:
 
     levels = _list_levels(function)
     needs_reference = "reference" in binding.required
+    reads_question = "question" in binding.texts
     if binding.compares:
-        return _make(compare, Calls(1), "swap", needs_reference)
+        return _make(compare, Calls(1), "swap", needs_reference, reads_question=reads_question)
     low, high = sorted_ends(function)
     mark = None if function.pass_mark is None else function.mirror(function.pass_mark)
     declared = dump_json([function.scale, function.better, function.pass_mark])
@@ -53,6 +54,7 @@ def make_protocol(function: JudgeFunction, binding: Binding) -> Protocol:
         Calls(response=1),
         "none",
         needs_reference,
+        reads_question=reads_question,
         rules=("score",),
         scale=(low, high),
         pass_mark=mark,

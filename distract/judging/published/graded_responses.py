@@ -118,6 +118,7 @@ def _build_row(response: GradedResponse, name: str) -> Row:
     row = Row(
         case=name,
         cluster=response.case.cluster if response.case else response.name,
+        prompt_group=response.case.prompt_group if response.case else "",
         design="pass",
         protocol=protocol,
         judge=judge,

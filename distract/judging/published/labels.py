@@ -109,6 +109,7 @@ def _fill_row(row: Row, pair: _DataPair) -> Row:
         b=Side(pair.b.author, row.b.attack, row.b.severity),
         label=pair.label if row.label is None else row.label,
         cluster=pair.case.cluster,
+        prompt_group=pair.case.prompt_group,
         subset=pair.case.source or row.subset,
         data=pair.data,
     )

@@ -128,7 +128,14 @@ def build_comparison(
         return PublishedComparison(replace(row, case=case), ordered)
     by_author = {response.author: response for response in case.responses}
     label = judging.label(case, by_author[sides[0]], by_author[sides[1]])
-    row = replace(row, case=case.id, cluster=case.cluster, label=label, subset=case.source or subset)
+    row = replace(
+        row,
+        case=case.id,
+        cluster=case.cluster,
+        prompt_group=case.prompt_group,
+        label=label,
+        subset=case.source or subset,
+    )
     return PublishedComparison(row, ordered, case)
 
 

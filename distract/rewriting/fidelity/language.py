@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from functools import lru_cache
 
@@ -48,6 +49,15 @@ def find_translation(original: str, rewrite: str) -> tuple[str, str] | None:
     # A quotation or an example in another language is in both texts, so require that the old language is gone.
     clear = all(a > 2 and a >= 0.08 * words.total() and 3 * b <= a for (a, b), words in ((lost, old), (gained, new)))
     return (was, now) if clear else None
+
+
+def name_language(text: str) -> str:
+    """Name the language of a text by its function words; where none are known, name the script of its letters."""
+    words, language = _identify_language(text)
+    if words.keys() & _LANGUAGES[language]:
+        return language
+    scripts = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in text if letter.isalpha())
+    return max(scripts, key=lambda script: (scripts[script], script), default="")
 
 
 @lru_cache(READ)

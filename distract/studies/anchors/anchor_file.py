@@ -100,7 +100,17 @@ def ask(judge: str, protocol: Protocol, manner: Manner, helped: bool, anchor: An
     a, b = anchor.pair
     own = Manner(anchor.orders, manner.samples, manner.answer_tokens, manner.seed)
     empty = partial(
-        Row, case.id, case.cluster, "people", protocol.name, judge, BASELINE, row.a, row.b, label=label(case, a, b)
+        Row,
+        case.id,
+        case.cluster,
+        "people",
+        protocol.name,
+        judge,
+        BASELINE,
+        row.a,
+        row.b,
+        label=label(case, a, b),
+        prompt_group=case.prompt_group,
     )
     return (yield from judge_comparison(empty, protocol, Comparison(case, a, b), own, helped))
 

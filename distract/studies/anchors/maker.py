@@ -73,7 +73,7 @@ def draw_candidates(
     paired = [case for case in cases if _list_pairs(case)]
     for case in paired:
         if exclusion_reason(protocol, case, helped, only_pairs=True) is None:
-            by_prompt.setdefault(case.cluster, case)
+            by_prompt.setdefault(case.prompt_group, case)
     if len(by_prompt) < LEAST:
         if paired:
             check_fit([protocol], {"flip"}, paired, helped)
@@ -93,7 +93,9 @@ def _draw_pair(case: Case, protocol: Protocol, place: int, seed: int) -> Anchor:
     responses: tuple[Response, ...] = (a, b) if protocol.shows == 2 else case.originals
     own = case.preferred if case.preferred in {"tie", *(response.author for response in responses)} else None
     short = replace(case, responses=responses, lineages=(), preferred=own)
-    row = Row(case.id, case.cluster, "people", protocol.name, "", BASELINE, side(a), side(b))
+    row = Row(
+        case.id, case.cluster, "people", protocol.name, "", BASELINE, side(a), side(b), prompt_group=case.prompt_group
+    )
     if place % 2 and protocol.orders == "swap":
         row = replace(row, shown=("b",))
     return Anchor(short, row, "near")

@@ -88,7 +88,7 @@ def figures(briefs: CompactRows, rewrites: Iterable[Rewrite], parameters: Mappin
     run = RunMeasures(briefs, parameters)
     shown = [attack for attack in run.effects if attack != RESAMPLED]
     written = [attack for attack in shown if run.effects[attack] in STYLES]
-    results = [*rejections(rewrites, shown, briefs.clusters), *agreements(rewrites, briefs.clusters)]
+    results = [*rejections(rewrites, shown, briefs.groups), *agreements(rewrites, briefs.groups)]
     for protocol, rules in run.rules.items():
         own = style_figures(briefs, protocol, rules, written, parameters.get("placebos", ()))
         margin = next((f.value for f in own if f.measure == "indifference_margin"), None)

@@ -6,6 +6,7 @@ import math
 import string
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations, pairwise
 from types import MappingProxyType
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from distract.stats.figure import CONFIDENCE, Counts, Figure, contrast, count as
 from distract.stats.intervals import wilson
 from distract.stats.measures import MEASURES, headline
 from distract.stats.trials import Measure, Unit
+from distract.studies.attack.exchange import CHANCE, ExchangeCounts, describe_gap, weigh_exchanges
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import (
     ONE_PLACE,
@@ -37,64 +39,97 @@ PromptValues = Sequence[tuple[str, float]]
 """The prompt and the value of each trial that counts."""
 
 
-Usable = Literal["yes", "no", "not shown"]
-
-CHANCE = 0.5
+Usable = Literal["yes", "no", "not shown", "not measured"]
 
 UNUSABLE = "this judge cannot tell good from bad here: flip rates say nothing"
 
 UNSTEADY = "most verdicts change with the order"
+
+NO_LABELS = "no response is labelled better"
 
 
 @dataclass(frozen=True, slots=True)
 class Usability:
     """Whether a protocol's verdicts say anything about quality, by one-sided bounds at 95%.
 
-    ``yes``: more than half of the labelled pairs are right, by Holm's adjustment over the protocols of a run. ``no``:
-    at most half are, or most verdicts change with the order. ``not shown``: neither is shown, or the order of the data
-    may explain all. None: there is neither a label nor a second order.
+    ``yes``: more than half of the labelled pairs are right, or of the ``exchanges`` that say something where too few
+    prompts are labelled, by Holm's adjustment over the protocols of a run. ``no``: at most half are, or most verdicts
+    change with the order. ``not shown``: neither is shown, or the order of the data may explain all. None: there is no
+    label, no exchange and no second order.
     """
 
     protocol: str
     rule: str | None
     usable: Usable | None
     reason: str
+    exchanges: ExchangeCounts | None = None
 
 
-def check_protocols(briefs: CompactRows, rules: Mapping[str, Sequence[str]]) -> list[Usability]:
-    """Check which protocols of a run can tell good from bad; of many coins, one would look right by chance."""
-    places = [(briefs.of(name, "flip"), name, headline("clean_accuracy", own)) for name, own in rules.items()]
-    accuracies = [list_accuracies(rows, rule, doubt_labels(rows)) for rows, _, rule in places]
-    adjusted = intervals.holm([*map(_chance, accuracies)])
-    return [check_usability(*place, own, p) for place, own, p in zip(places, accuracies, adjusted, strict=True)]
+def check_protocols(
+    briefs: CompactRows, rules: Mapping[str, Sequence[str]], exchange: Mapping[str, int | str] | None = None
+) -> list[Usability]:
+    """Check which protocols of a run can tell good from bad; of many coins, one would look right by chance.
 
-
-def check_usability(
-    rows: Sequence[AnyRow], protocol: str, rule: str | None, accuracies: PromptValues | None = None, p: float = 0.0
-) -> Usability:
-    """Check whether a protocol can tell good from bad, on the pairs before any rewrite.
-
-    Where there are several protocols, ``p`` is the adjusted p-value of "at most half of the labelled pairs are right".
+    ``exchange`` holds the exchanges that the run planned by protocol, or why it has none; None where labels decide.
     """
-    place = (protocol, rule)
-    if is_same_order({row.shown for row in rows}):
-        return Usability(*place, "not shown", SAME_ORDER)
-    doubts = doubt_labels(rows)
-    values = list_accuracies(rows, rule, doubts) if accuracies is None else accuracies
-    accuracy, changes = _bound(values), list_order_changes(rows)
+    places = [(name, headline("clean_accuracy", own)) for name, own in rules.items()]
+    evidence = [_Evidence.of(briefs, *place, exchange) for place in places]
+    adjusted = intervals.holm([_chance(one.values) for one in evidence])
+    return [_assess(*place, one, p) for place, one, p in zip(places, evidence, adjusted, strict=True)]
+
+
+def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None) -> Usability:
+    """Check whether a single protocol can tell good from bad, on the labelled pairs before any rewrite."""
+    return _assess(protocol, rule, _Evidence.of_labels(rows, rule), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What tells whether a protocol can be used; ``gap`` says why nothing does."""
+
+    rows: Sequence[AnyRow]
+    values: PromptValues
+    gap: str = NO_LABELS
+    exchanges: ExchangeCounts | None = None
+
+    @classmethod
+    def of(
+        cls, briefs: CompactRows, protocol: str, rule: str | None, exchange: Mapping[str, int | str] | None
+    ) -> _Evidence:
+        rows = briefs.of(protocol, "flip")
+        if exchange is None:
+            return cls.of_labels(rows, rule)
+        planned = exchange.get(protocol, 0)
+        own = briefs.of(protocol, "exchange")
+        values, counts = weigh_exchanges(own, rule)
+        return cls([*rows, *own], values, describe_gap(planned, counts), counts if isinstance(planned, int) else None)
+
+    @classmethod
+    def of_labels(cls, rows: Sequence[AnyRow], rule: str | None) -> _Evidence:
+        doubts = doubt_labels(rows)
+        return cls(rows, list_accuracies(rows, rule, doubts), ONE_PLACE if doubts else NO_LABELS)
+
+
+def _assess(protocol: str, rule: str | None, own: _Evidence, p: float) -> Usability:
+    """Assess a protocol; ``p`` is the adjusted p-value of "at most half is right"."""
+    one = partial(Usability, protocol, rule, exchanges=own.exchanges)
+    if is_same_order({row.shown for row in own.rows}):
+        return one("not shown", SAME_ORDER)
+    accuracy, changes = _bound(own.values), list_order_changes(own.rows)
     if is_mostly(changes):
-        return Usability(*place, "no", UNSTEADY)
+        return one("no", UNSTEADY)
     if accuracy is None:
-        reason = ONE_PLACE if doubts else "no response is labelled better"
-        return Usability(*place, "not shown" if doubts or changes else None, reason)
+        return one("not shown" if own.exchanges or own.gap == ONE_PLACE or changes else None, own.gap)
     low, high = accuracy
-    if low > CHANCE and p <= 1 - CONFIDENCE:
-        return Usability(*place, "yes", f"clean accuracy is above {low:.3f}")
+    state: Usable = "yes" if low > CHANCE and p <= 1 - CONFIDENCE else "no" if high <= CHANCE else "not shown"
+    if own.exchanges:
+        return one(state, own.gap)
     if low > CHANCE:
-        return Usability(*place, "not shown", f"clean accuracy above {low:.3f} may be chance among the ways of asking")
+        chance = "" if state == "yes" else " may be chance among the ways of asking"
+        return one(state, f"clean accuracy {'is ' if not chance else ''}above {low:.3f}{chance}")
     if high <= CHANCE:
-        return Usability(*place, "no", f"clean accuracy is at most {high:.3f}")
-    return Usability(*place, "not shown", f"clean accuracy between {low:.3f} and {high:.3f} may be chance")
+        return one(state, f"clean accuracy is at most {high:.3f}")
+    return one(state, f"clean accuracy between {low:.3f} and {high:.3f} may be chance")
 
 
 def is_mostly(values: PromptValues) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from distract.core import registry
@@ -24,6 +24,7 @@ from distract.report.phrases import join_names, list_few
 from distract.rewriting.writers import Verifier, Writer
 from distract.stats.measures import MEASURES, SHORT, list_selectable
 from distract.stats.trials import STYLES, Design, Measure
+from distract.studies.attack.exchange import Exchange
 from distract.studies.eligibility import Degradation, Treatment, is_recorded, parse_attacks, sample_strata
 
 
@@ -97,7 +98,8 @@ class AuditConfig(Scope):
     """A scope, and how a run judges it.
 
     ``helped`` means that there is a reference model; ``resample`` adds a second sample as a control; ``only`` limits
-    the run to these protocols, attacks and designs.
+    the run to these protocols, attacks and designs; ``exchanges`` are the pairs of prompts to exchange,
+    by the first case, for the protocols ``exchanged``.
     """
 
     judge: str
@@ -109,6 +111,8 @@ class AuditConfig(Scope):
     helped: bool = False
     resample: bool = False
     only: frozenset[tuple[str, ...]] | None = None
+    exchanges: Mapping[str, Exchange] = field(default_factory=dict)
+    exchanged: frozenset[str] = frozenset()
 
     def designs_for(self, protocol: Protocol) -> frozenset[Design]:
         """Return the designs to judge by a protocol."""

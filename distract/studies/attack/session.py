@@ -37,6 +37,7 @@ from distract.rewriting.stand_in import stand_in
 from distract.rewriting.writers import Verifier, Writer
 from distract.stats.trials import Design
 from distract.studies.attack import selection
+from distract.studies.attack.exchange import Exchange, plan_exchanges
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.eligibility import Degradation, check_fit, parse_attacks
 from distract.studies.execution import set_up
@@ -67,6 +68,10 @@ class _CaseAudit:
 
     def plans(self) -> list[Plan[list[Row]]]:
         plans: list[Plan[list[Row]]] = []
+        if self.protocol.name in self.p.exchanged and self.case.id in self.p.exchanges:
+            plans.append(self._judge_exchange(self.p.exchanges[self.case.id]))
+        if self.p.only is not None and self.protocol.name in self.p.exchanged - {name for name, *_ in self.p.only}:
+            return plans  # its checks are decided, and only exchanges show whether they mean anything
         designs = self.p.designs_for(self.protocol)
         if "fixed" in designs:
             # Where a pair shows whether a claim gains, a response against itself need not.
@@ -78,8 +83,9 @@ class _CaseAudit:
             plans += map(self._judge_severity, self.p.degradations)
         return plans
 
-    def _row(self, design: Design, attack: str) -> Callable[..., Row]:
-        return partial(Row, self.case.id, self.case.cluster, design, self.protocol.name, self.p.judge, attack)
+    def _row(self, design: Design | Literal["exchange"], attack: str) -> Callable[..., Row]:
+        own = (self.case.id, self.case.cluster, design, self.protocol.name, self.p.judge, attack)
+        return partial(Row, *own, prompt_group=self.case.prompt_group)
 
     def _judge(self, row: RowFactory, first: Response, second: Response) -> Plan[Row]:
         comparison = Comparison(self.case, first, second)
@@ -92,6 +98,10 @@ class _CaseAudit:
         yield from ()
         first = side(self.case.originals[0])
         return [self._row("flip", BASELINE)(first, first, excluded="no two responses by different authors")]
+
+    def _judge_exchange(self, exchange: Exchange) -> Plan[list[Row]]:
+        row = self._row("exchange", BASELINE)
+        return (yield from gather(exchange.judge(row, self.protocol, self.p.manner, self.p.helped)))
 
     def _judge_fixed(self, attack: Attack) -> Plan[list[Row]]:
         good = good_response(self.case)
@@ -166,8 +176,8 @@ PROTOCOLS = ("pairwise", "pointwise")
 class AttackSelection:
     """The data, attacks and writer of a command.
 
-    ``parameters`` records all of it; ``models`` holds generator and verifier if they are models; ``source`` names the
-    data as the user did.
+    ``probe`` judges exchanges where too few prompts are labelled; ``parameters`` records all of it; ``models`` holds
+    generator and verifier if they are models; ``source`` names the data as the user did.
     """
 
     data: datasets.DataSet
@@ -179,6 +189,7 @@ class AttackSelection:
     parameters: Mapping[str, Any]
     models: Mapping[Role, Backend]
     source: Mapping[str, Any] | None
+    probe: bool = True
 
 
 def select(
@@ -195,6 +206,7 @@ def select(
     limit: int | None = None,
     seed: int = 0,
     control: bool = False,
+    probe: bool = True,
     is_matched: bool = True,
 ) -> AttackSelection:
     """Check that data, attacks and writer fit together.
@@ -241,7 +253,7 @@ def select(
     verify = verifying.make_verifier(verifier) if verifier else None
     # Record it as the user wrote it: absolute paths are private.
     source = {"data": data, "responses": list(responses)} if isinstance(data, str) else None
-    return AttackSelection(loaded, scope, cases, writer, verify, seed, parameters, models, source)
+    return AttackSelection(loaded, scope, cases, writer, verify, seed, parameters, models, source, probe)
 
 
 def audit_config(selected: AttackSelection, setup: Setup) -> AuditConfig:
@@ -249,6 +261,9 @@ def audit_config(selected: AttackSelection, setup: Setup) -> AuditConfig:
     check_fit(setup.protocols, selected.scope.designs, selected.cases, helped=setup.helped)
     asked: Any = {"judge": setup.judge, "protocols": setup.protocols, "manner": setup.manner, "helped": setup.helped}
     written: Any = {"writer": selected.writer, "seed": selected.seed, "verifier": selected.verifier}
+    exchanges, numbers = plan_exchanges(selected.cases, setup.protocols, selected.seed, selected.probe)
+    written["exchanges"] = exchanges
+    written["exchanged"] = frozenset(name for name, number in (numbers or {}).items() if isinstance(number, int))
     return AuditConfig(
         **vars(selected.scope), **asked, **written, resample=RESAMPLED in selected.parameters["controls"]
     )
@@ -272,7 +287,13 @@ def parameters(selected: AttackSelection, setup: Setup) -> dict[str, Any]:
         with suppress(UsageError):
             floors |= {one.name: find_mark(one).value} if one.rules else {}
     kin = setup.kin_notes(generators, authors)
-    return {**selected.parameters, **({"floors": floors} if floors else {}), "self_judging": kin}
+    _, exchange = plan_exchanges(selected.cases, setup.protocols, selected.seed, selected.probe)
+    return {
+        **selected.parameters,
+        **({"floors": floors} if floors else {}),
+        **({} if exchange is None else {"exchange": exchange}),  # absent where labels decide
+        "self_judging": kin,
+    }
 
 
 def heading(selected: AttackSelection) -> Iterator[str]:

@@ -75,9 +75,9 @@ class _AttackSums:
         is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
         rules, effects, briefs = p["protocols"], read_effects(p), self._briefs
         styles = [attack for attack in p["attacks"] if effects[attack] in STYLES]
-        usable = check_protocols(briefs, rules)
+        usable = check_protocols(briefs, rules, p.get("exchange"))
         figures, standings = measures.figures(briefs, self._rewrites, p), rank_protocols(briefs, p, styles, usable)
-        smallest, prompts = self._smallest if is_searched else None, len({*briefs.clusters.values()})
+        smallest, prompts = self._smallest if is_searched else None, len({*briefs.groups.values()})
         curves, strengths = trace_margins(briefs, rules, styles), rank_strengths(figures, p)
         counts = (smallest, prompts, self._excluded, self._invalid)
         return AttackResult(figures, usable, standings, self._rewrites, *counts, curves, strengths)

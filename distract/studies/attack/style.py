@@ -121,7 +121,7 @@ def list_losses(briefs: CompactRows, protocol: str) -> dict[str, dict[int, list[
     losses: dict[str, dict[int, list[float | None]]] = {}
     for row in briefs.of(protocol, "severity", BASELINE):
         if row.attack == BASELINE and row.excluded is None:
-            losses.setdefault(row.cluster, {}).setdefault(row.b.severity or 0, []).append(row.margin)
+            losses.setdefault(row.group, {}).setdefault(row.b.severity or 0, []).append(row.margin)
     return losses
 
 
@@ -141,7 +141,7 @@ def _both_gains(flips: Sequence[CompactRow], attack: str) -> list[tuple[str, flo
     first, second = ({pair_unit(row): row.margin for row in own if row.target == side} for side in "ab")
     both = [(start, first[unit], second[unit]) for unit, start in starts.items() if unit in first and unit in second]
     return [
-        (start.cluster, None if start.margin is None or a is None or b is None else (a - b) / 2) for start, a, b in both
+        (start.group, None if start.margin is None or a is None or b is None else (a - b) / 2) for start, a, b in both
     ]
 
 
@@ -234,7 +234,7 @@ def _drop_unread(leads: Mapping[Unit, tuple[str, float | None]]) -> UnitValues:
 
 def _list_leads(rows: Sequence[CompactRow], attack: str) -> dict[Unit, tuple[str, float | None]]:
     return {
-        (*pair_unit(row), row.target): (row.cluster, lead if lead is None or row.target == "a" else -lead)
+        (*pair_unit(row), row.target): (row.group, lead if lead is None or row.target == "a" else -lead)
         for row in rows
         if row.attack == attack and row.target is not None
         if (lead := row.margin) is not None or row.excluded is None

@@ -15,6 +15,7 @@ from distract.report.phrases import describe_rate, join_names, name_condition, n
 from distract.stats.figure import Figure, is_excess, list_headline, list_plain
 from distract.stats.measures import MEASURES, headline, primary_name
 from distract.stats.trials import EFFECTS, STYLES
+from distract.studies.attack.exchange import FEW_LABELS
 from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.ranks import UNUSABLE, Usability, ranking_parts
 from distract.studies.attack.style import LEAST
@@ -99,6 +100,7 @@ def describe_unusable(one: Usability, figures: Sequence[Figure]) -> str:
     clean = [f for f in list_plain(own, "clean_accuracy") if f.rule == one.rule]
     orders = [f for f in list_plain(own, "order_inconsistency") if (f.attack, f.severity) == (BASELINE, None) and f.k]
     evidence = [f"right in {_fraction(f)} labelled pairs" for f in clean]
+    evidence = [one.exchanges.describe()] if one.exchanges else evidence
     evidence += [f"the verdict changed with the order in {_fraction(f)}" for f in orders]
     return f"{name_protocol(one.protocol, one.rule)}: {UNUSABLE} ({'; '.join(evidence)})."
 
@@ -107,7 +109,10 @@ def headline_sentences(one: Usability, own: Sequence[Figure], controls: Collecti
     """Sum up what labels and severities show about a protocol; nothing without them."""
     if one.reason in (SAME_ORDER, ONE_PLACE):
         yield f"not shown to tell good from bad, and no skill: {one.reason}"
-    if clean := [f for f in list_plain(own, "clean_accuracy") if f.rule == one.rule and f.n]:
+    if one.exchanges:
+        doubt = "" if one.usable == "yes" else ", which does not show that it can tell good from bad"
+        yield f"{one.exchanges.describe()}{doubt}"
+    elif clean := [f for f in list_plain(own, "clean_accuracy") if f.rule == one.rule and f.n]:
         doubt = "" if one.usable == "yes" else ", which does not show that it can tell good from bad"
         yield f"right in {_fraction(clean[0])} labelled pairs before any rewrite ({describe_rate(clean[0])}){doubt}"
     skills = [f for f in list_plain(own, "skill_under_attack") if f.rule == one.rule and f.n]
@@ -202,8 +207,9 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     yield from notes((describe_unusable(one, figures) for one in measured.usable if one.usable == "no"), "bad")
     yield from sentences(_paragraph(one, figures, parameters) for one in measured.usable if one.usable != "no")
     yield from rejection_parts(measured.rewrites)
-    if list_plain(figures, "flip_rate") and not list_plain(figures, "clean_accuracy"):
-        yield from notes(["no response is labelled better, so nothing shows that the judge can tell good from bad"])
+    gaps = {one.reason for one in measured.usable if one.reason.startswith(FEW_LABELS) and not one.exchanges}
+    if list_plain(figures, "flip_rate") and gaps:
+        yield from notes([f"{line(min(gaps))}, so nothing shows that the judge can tell good from bad"])
     if _has_dependence(figures) and measured.prompts < phrases.FEW:
         yield from notes([f"{count(measured.prompts, 'prompt')} only: intervals are rough"])
     yield from phrases.cautions(measured.invalid, parameters["self_judging"])

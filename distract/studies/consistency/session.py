@@ -88,6 +88,7 @@ def judge_case(case: Case, p: ConsistencyConfig) -> Plan[CaseResult]:
     jobs = []
     for protocol in p.protocols:
         row = Row(case.id, case.cluster, "triple", protocol.name, p.judge, BASELINE, one, one)
+        row = replace(row, prompt_group=case.prompt_group)
         jobs += [_judge_triples(row, case, protocol, p), _judge_sets(replace(row, design="set"), case, protocol, p)]
     parts = yield from gather(jobs)
     return CaseResult([row for part in parts for row in part])

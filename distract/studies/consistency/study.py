@@ -107,7 +107,7 @@ def _list_trials(rows: Iterable[Row], rule: str | None) -> Iterator[Trial]:
             is_broken, has_chain = find_chain(pair if result == "a" else pair[::-1] for pair, result in sides)
             before = "a" if has_chain else "tie"
             after = "b" if is_broken else before
-        yield Trial(unit, part[0].cluster, before, after, missing=EXCLUDED if is_cut else None)
+        yield Trial(unit, part[0].group, before, after, missing=EXCLUDED if is_cut else None)
 
 
 def find_chain(beats: Iterable[tuple[Side, Side]]) -> tuple[bool, bool]:

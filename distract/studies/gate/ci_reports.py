@@ -52,7 +52,7 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
     for name, value in values.items():
         ET.SubElement(properties, "property", {"name": name, "value": _escape(value)})
     suite.extend(cases)
-    lines = [verdict.reason, *view.effort_lines(verdict), *verdict.notes]
+    lines = [f"{verdict.outcome}: {verdict.reason}", *view.effort_lines(verdict), *verdict.notes]
     ET.SubElement(suite, "system-out").text = "\n".join(map(_escape, lines))
     ET.SubElement(suite, "system-err").text = ""
     ET.indent(root)
@@ -96,7 +96,7 @@ def annotations(verdict: Verdict, flips: ClearestFlips) -> list[str]:
         for result in view.findings(verdict)
         if result.state != "pass"
     ]
-    lines = [line(verdict.reason), *view.effort_lines(verdict)]
+    lines = [line(f"{verdict.outcome}: {verdict.reason}"), *view.effort_lines(verdict)]
     return commands or [_format_command("notice", "distract gate: pass", lines)]
 
 
@@ -113,7 +113,7 @@ def _escape_command(text: str) -> str:
 def summary(verdict: Verdict, flips: ClearestFlips, *, judge: str) -> str:
     """Return a job summary in Markdown."""
     blocks = [
-        f"## distract gate: {verdict.decision.upper()}",
+        f"## distract gate: {escape_markup(verdict.outcome)}",
         f"Judge {format_code(judge)}: {escape_markup(verdict.reason)}",
         *map(escape_markup, view.effort_lines(verdict)),
     ]

@@ -27,7 +27,7 @@ from distract.studies.gate.limits import MOST, Limits, Place, list_kinds, name_c
 from distract.studies.gate.live import list_keys, record, replay_gate
 from distract.studies.gate.means import MeanTest, mean_tests
 from distract.studies.gate.power import cures, too_few_reason
-from distract.studies.gate.verdict import Check, Verdict, assess_run, conclude, has_labels
+from distract.studies.gate.verdict import Check, Verdict, assess_run, conclude
 
 
 class RiseTest:
@@ -131,8 +131,17 @@ FEW = 30
 """Number of prompts below which bounds that allow for their dependence are rough."""
 
 
-def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None, control: bool = False) -> Verdict:
-    """Decide by the rates of a run; with ``control``, by how far they exceed the judge's own noise."""
+def decide(
+    run: LoadedRun,
+    limits: Limits,
+    baseline: LoadedRun | None = None,
+    control: bool = False,
+    unlabelled_reason: str = "",
+) -> Verdict:
+    """Decide by the rates of a run; with ``control``, by how far they exceed the judge's own noise.
+
+    With an ``unlabelled_reason``, a judge that nothing shows to tell good from bad may pass.
+    """
     if control and not run.parameters["controls"]:
         raise UsageError(f"{run.path}: did not measure the noise; run `distract attack` with --control")
     notes = check_comparable(baseline, run) if baseline else []
@@ -150,7 +159,8 @@ def decide(run: LoadedRun, limits: Limits, baseline: LoadedRun | None = None, co
     checks = _check_excesses(run, limits, noisy, len(tests)) if noisy else []
     adjusted = intervals.holm([*(test.p_value for test in tests), *[1.0] * len(noisy)])
     checks += [test.check(p, len(adjusted)) for test, p in zip(tests, adjusted, strict=False)]
-    verdict = conclude(checks, limits, assess_run(briefs, run.parameters["protocols"], has_labels(run)), run.flaw)
+    discernments = assess_run(run, briefs)
+    verdict = conclude(checks, limits, discernments, run.flaw, unlabelled_reason=unlabelled_reason)
     alone = [f"{test.place} ({test.alone[0]} before, {test.alone[1]} now)" for test in rises if any(test.alone)]
     notes += verdict.notes
     notes += [line(f"not compared, as eligible in one run only: {'; '.join(alone)}")] if alone else []
@@ -172,7 +182,7 @@ def _check_excesses(run: LoadedRun, limits: Limits, places: Sequence[Place], wor
     rows = [row for row in run.rows if row.design == "flip"] if run.flaw is None else []
     prompts: dict[str, list[Row]] = {}
     for row in rows:
-        prompts.setdefault(row.cluster, []).append(row)
+        prompts.setdefault(row.group, []).append(row)
     pairs = (max(Counter(row.protocol for row in own if row.target is None).values()) for own in prompts.values())
     own = record(limits, list_keys(places, control=True), pairs, whole=True, others=worths)
     # Group rows by prompt, wherever their cases are in the data.

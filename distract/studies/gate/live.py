@@ -22,10 +22,10 @@ from distract.core.printable import count
 from distract.core.records import Case, CaseResult, Request, Rewrite, Role, Row, Slots
 from distract.core.runs import LoadedRun
 from distract.data.good_responses import pairs
-from distract.judging.comparison import label
 from distract.stats import intervals
 from distract.stats.measures import MEASURES, headline
 from distract.studies.attack import session
+from distract.studies.attack.exchange import count_labelled
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import AttackSelection
 from distract.studies.gate.checks import RowHits, build_check
@@ -42,7 +42,7 @@ from distract.studies.gate.limits import (
     split_name,
 )
 from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome
-from distract.studies.gate.verdict import Check, DiscernmentMonitor, Effort, Verdict, conclude
+from distract.studies.gate.verdict import Check, DiscernmentMonitor, Effort, Verdict, conclude, find_source
 from distract.studies.setup import Setup
 
 CheckKey = tuple[str, str, str]
@@ -59,6 +59,7 @@ class LiveGate:
         self._cases: int = parameters["limit"]
         self._budget: int | None = own["budget"]
         self._whole_run = bool(own.get("whole"))
+        self._unlabelled_reason = str(own.get("unlabelled_reason", ""))
         self._rules: Mapping[str, Sequence[str]] = parameters["protocols"]
         self._null = next((a.name for a in registry.controls()), "")
         self._before = {
@@ -82,9 +83,14 @@ class LiveGate:
         }
         self.monitors = {place: Monitor(self._test(place, len(places) + self._others)) for place in places}
         protocols = dict.fromkeys(protocol for protocol, _, _ in places)
+        exchange: Mapping[str, int | str] | None = parameters.get("exchange")
         self._discernments = {
             protocol: DiscernmentMonitor(
-                protocol, headline("clean_accuracy", self._rules[protocol]), own["labelled"] > 0, len(protocols)
+                protocol,
+                headline("clean_accuracy", self._rules[protocol]),
+                find_source(exchange, protocol),
+                len(protocols),
+                (exchange or {}).get(protocol, 0),
             )
             for protocol in protocols
         }
@@ -114,14 +120,14 @@ class LiveGate:
 
     def take(self, rows: Sequence[Row]) -> None:
         """Add the rows of whole prompts, in the order in which they were judged."""
-        for _, group in groupby(rows, key=lambda row: row.cluster):
+        for _, group in groupby(rows, key=lambda row: row.group):
             part, undecided = list(group), self.open
             by_protocol = {protocol: [row for row in part if row.protocol == protocol] for protocol in self._rules}
             calls = len({key for row in part for key in row.keys})
             self._judged += len({row.case for row in part})
             self._calls += calls
             if len(undecided) == len(self.monitors):
-                pairs = max(sum(row.target is None for row in subset) for subset in by_protocol.values())
+                pairs = max(map(_count_pairs, by_protocol.values()))
                 size = pairs if self._sizes is self._pairs else len({row.case for row in part})
                 self._whole = (self._whole[0] + size, self._whole[1] + calls)
             for protocol, discernment in self._discernments.items():
@@ -158,7 +164,7 @@ class LiveGate:
     def verdict(self, flaw: str | None = None) -> Verdict:
         """Return the decision."""
         discernments = [monitor.assess() for monitor in self._discernments.values()]
-        return conclude(self.checks, self.limits, discernments, flaw, self._effort(flaw))
+        return conclude(self.checks, self.limits, discernments, flaw, self._effort(flaw), self._unlabelled_reason)
 
     def _test(self, place: CheckKey, checks: int) -> Hypothesis:
         (row, kind), limit, limits = split_name(place[2]), self._thresholds[place], self.limits
@@ -215,6 +221,10 @@ class LiveGate:
         return "the rest cannot change the decision" if settled or doubted else "every check has passed"
 
 
+def _count_pairs(rows: Iterable[Row]) -> int:
+    return sum(row.target is None and row.design != "exchange" for row in rows)
+
+
 def list_keys(places: Iterable[Place], control: bool) -> list[CheckKey]:
     """List the checks of rates against thresholds: with a control, of what is beyond the judge's own noise."""
     kind: Kind = "excess" if control else "rate"
@@ -224,7 +234,7 @@ def list_keys(places: Iterable[Place], control: bool) -> list[CheckKey]:
 def record(limits: Limits, checks: Iterable[CheckKey], pairs: Iterable[int], **more: Any) -> dict[str, Any]:
     """Return the record by which a gate decides, as JSON values.
 
-    ``labelled`` counts cases with a better response, ``others`` the checks of the gate that are decided elsewhere.
+    ``labelled`` counts prompts with a better response, ``others`` the checks of the gate that are decided elsewhere.
     """
     return {
         "limits": limits.document(),
@@ -304,6 +314,7 @@ def live_record(
     budget: int | None,
     ahead: int,
     required: Collection[str] = (),
+    unlabelled_reason: str = "",
 ) -> dict[str, Any]:
     """Return the record by which a live gate decides."""
     attacks, names = list_kinds(selected.parameters).values(), sorted(protocol.name for protocol in protocols)
@@ -335,13 +346,14 @@ def live_record(
     bounded = [place for place in places if not stored or limits.threshold(*place) is not None]
     for place in bounded:
         limits.require(place)
-    prompts, responses = Counter[str](), Counter(case.cluster for case in selected.cases)
+    prompts, responses = Counter[str](), Counter(case.prompt_group for case in selected.cases)
     for case in selected.cases:
-        prompts[case.cluster] += len(pairs(case))
+        prompts[case.prompt_group] += len(pairs(case))
     checks = [*list_keys(bounded, control), *compared]
     is_paired = all(find_measure(measure).is_paired for _, _, measure in checks)
-    more = {} if is_paired else {"responses": count_sizes(responses.values())}
-    labelled = sum(any(label(case, *pair) in ("a", "b") for pair in pairs(case)) for case in selected.cases)
+    more: dict[str, Any] = {} if is_paired else {"responses": count_sizes(responses.values())}
+    more |= {"unlabelled_reason": unlabelled_reason} if unlabelled_reason else {}
+    labelled = count_labelled(selected.cases)
     return record(
         limits, checks, prompts.values(), baseline=stored, budget=budget, ahead=ahead, labelled=labelled, **more
     )
@@ -394,7 +406,7 @@ def _stages(
     """
     left: dict[str, list[Case]] = {}
     for case in cases:
-        left.setdefault(case.cluster, []).append(case)
+        left.setdefault(case.prompt_group, []).append(case)
     taken = 0
     while left and (gate.open or gate.doubtful) and not meter.spent:
         # Judge prompts one by one under a budget: otherwise the order of replies would decide which prompt is cut off.

@@ -45,7 +45,7 @@ def shuffle_prompts(selected: AttackSelection, baseline: LoadedRun | None) -> At
             raise UsageError(f"{baseline.path}: is a run on other data or cases; compare on the same cases")
     by_prompt: dict[str, list[Case]] = {}
     for case in cases:
-        by_prompt.setdefault(case.cluster, []).append(case)
+        by_prompt.setdefault(case.prompt_group, []).append(case)
     prompts = list(by_prompt.values())
     random.Random(selected.seed).shuffle(prompts)
     ordered = tuple(case for prompt in prompts for case in prompt)
@@ -73,6 +73,7 @@ def drop_uncovered(selected: AttackSelection, protocols: Sequence[Protocol], lim
 
 RUN_OPTIONS = (
     *(*LIMITS, "run", "config", "baseline", "control"),
+    *("probe", "unlabelled_reason"),
     *("junit", "github", "summary", "html", "markdown", "as_json"),
 )
 """The options that also apply to a finished run."""
@@ -82,6 +83,7 @@ def decide(
     run: Path | None, more: dict[str, Any], written: Mapping[str, str], listener: Listener
 ) -> tuple[Verdict, LoadedRun | None]:
     """Decide whether rewrites mislead a judge too often."""
+    unlabelled_reason = _check_waiver(more.get("probe", True), more.pop("unlabelled_reason", None))
     baseline_path, control = more.pop("baseline", None), more.get("control", False)
     if more.get("max_rise") is not None and baseline_path is None:
         raise UsageError("--max-rise needs --baseline")
@@ -100,18 +102,29 @@ def decide(
         if limits.means:
             option = MEASURES[limits.means[0]].limit
             raise UsageError(f"--{option} needs a finished run: run `distract attack` first, then gate its folder")
-        verdict, loaded = _decide_live(limits, overrides, baseline, anchors, more, listener)
+        verdict, loaded = _decide_live(limits, overrides, baseline, anchors, more, listener, unlabelled_reason)
     else:
         if "judge" in written:
             raise UsageError("name a finished run or a --judge, not both")
         if live_only := [option for name, option in written.items() if name not in RUN_OPTIONS]:
             raise UsageError(f"{live_only[0]} needs --judge; it cannot change a finished run")
-        verdict, loaded = _decide_finished(run, limits, overrides, baseline, control)
+        verdict, loaded = _decide_finished(run, limits, overrides, baseline, control, unlabelled_reason)
     if loaded:
         verdict = replace(verdict, notes=(*verdict.notes, *_unmet_notes(limits, loaded.parameters)))
     if loaded and loaded.gap:
         verdict = replace(verdict, notes=(*verdict.notes, loaded.gap))
     return verdict, loaded
+
+
+def _check_waiver(is_probed: bool, reason: str | None) -> str:
+    """Return why a judge may pass although nothing shows that it can tell good from bad; empty if it may not."""
+    if is_probed and reason is not None:
+        raise UsageError(
+            "--unlabelled-reason needs --no-probe: with a probe, the judge itself shows whether it may pass"
+        )
+    if not is_probed and not (reason or "").strip():
+        raise UsageError("--no-probe needs --unlabelled-reason TEXT, such as 'it rates one criterion'; a pass shows it")
+    return reason or ""
 
 
 def _check_rates(overrides: Collection[str], parameters: Mapping[str, Any], remedy: str) -> None:
@@ -134,7 +147,12 @@ def _list_unmet(keys: Collection[str], parameters: Mapping[str, Any]) -> list[Me
 
 
 def _decide_finished(
-    run: Path, limits: Limits, overrides: Collection[str], baseline: LoadedRun | None, control: bool
+    run: Path,
+    limits: Limits,
+    overrides: Collection[str],
+    baseline: LoadedRun | None,
+    control: bool,
+    unlabelled_reason: str,
 ) -> tuple[Verdict, LoadedRun]:
     loaded = runs.load(run)
     if loaded.command == "gate":
@@ -142,7 +160,7 @@ def _decide_finished(
         raise UsageError(f"{run}: is a live gate, {loaded.flaw or decided}")
     loaded.check_command("attack")
     _check_rates(overrides, loaded.parameters, "run `distract attack` with")
-    verdict = run_gate.decide(loaded, limits, baseline, control)
+    verdict = run_gate.decide(loaded, limits, baseline, control, unlabelled_reason)
     return replace(verdict, notes=(loaded.origin, *verdict.notes)), loaded
 
 
@@ -153,6 +171,7 @@ def _decide_live(
     anchors: AnchorSet | None,
     more: dict[str, Any],
     listener: Listener,
+    unlabelled_reason: str,
 ) -> tuple[Verdict, LoadedRun | None]:
     judge: str | None = more.pop("judge", None)
     store, fresh, trusts = more.pop("store", None), more.pop("fresh", False), more.pop("trust_store", False)
@@ -173,7 +192,9 @@ def _decide_live(
         audited = drop_uncovered(audited, setup.protocols, limits)
     required = (*(attack.name for attack in named), *(protocol.name for protocol in setup.protocols if protocols))
     control = more.get("control", False)
-    own = live.live_record(audited, setup.protocols, limits, control, baseline, budget, ahead, required)
+    own = live.live_record(
+        audited, setup.protocols, limits, control, baseline, budget, ahead, required, unlabelled_reason
+    )
     job = live.prepare(audited, setup, own, listener.preview_gate)
     checks: list[Callable[[Mapping[Role, Answerer], Tally], None]] = []
     if anchors is not None:

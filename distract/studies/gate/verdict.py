@@ -9,18 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 from distract.core.printable import count, line
 from distract.core.records import Row
 from distract.core.runs import LoadedRun
-from distract.data.good_responses import pairs
-from distract.judging.comparison import label
 from distract.stats.figure import CONFIDENCE, round_values
 from distract.stats.trials import Measure
 from distract.studies.attack import ranks
-from distract.studies.attack.ranks import CHANCE, Usable
+from distract.studies.attack.exchange import (
+    CHANCE,
+    LEAST,
+    ExchangeCounts,
+    count_labelled,
+    describe_gap,
+    weigh_exchanges,
+)
+from distract.studies.attack.ranks import Usability, Usable, check_protocols
 from distract.studies.gate.limits import Decision, Kind, Limits, split_name
 from distract.studies.gate.monitor import Bets, log_mean
 from distract.studies.measures.compact_rows import CompactRows
@@ -102,7 +109,8 @@ class Verdict:
     """The decision of a gate.
 
     ``threshold`` applies to checks without one of their own; ``certify`` makes an inconclusive gate a failure. Leads up
-    to ``margin`` are ties. ``usable`` says of each protocol whether it can tell good from bad. ``identity_checks``
+    to ``margin`` are ties. ``usable`` says of each protocol whether it can tell good from bad; where that is not
+    measured, ``unlabelled_reason`` says why the user passes it. ``identity_checks``
     are those of the canary and the anchors, where they stopped the gate.
     """
 
@@ -117,11 +125,19 @@ class Verdict:
     margin: float = 0.0
     usable: Mapping[str, Usable | None] = field(default_factory=dict)
     identity_checks: Mapping[str, Any] = field(default_factory=dict)
+    unlabelled_reason: str = ""
 
     @property
     def exit_code(self) -> int:
         """Exit code of the command."""
         return 1 if self.certify and self.decision == "inconclusive" else EXIT_CODES[self.decision]
+
+    @property
+    def outcome(self) -> str:
+        """The decision as a heading, which says where a pass does not rest on a judge that is shown to be usable."""
+        is_waived = self.decision == "pass" and self.unlabelled_reason
+        more = f", not shown to tell good from bad ({self.unlabelled_reason})" if is_waived else ""
+        return f"{self.decision.upper()}{more}"
 
     @property
     def deciding(self) -> Check | None:
@@ -138,6 +154,7 @@ class Verdict:
             "margin": self.margin,
             "confidence": self.confidence,
             "usable": dict(self.usable),
+            **({"unlabelled_reason": self.unlabelled_reason} if self.unlabelled_reason else {}),
             "checks": [round_values(asdict(check)) for check in self.checks],
             "effort": None if self.effort is None else asdict(self.effort),
             "notes": list(self.notes),
@@ -188,86 +205,124 @@ AT_ONCE = 16
 _EVIDENCE = -math.log(1 - CONFIDENCE)
 
 
+Source = Literal["labels", "exchange", ""]
+"""What shows whether a judge can tell good from bad."""
+
+_CURES: Mapping[Source, str] = {
+    "labels": "judge more labelled cases",
+    "exchange": "judge more prompts, or label some",
+    "": "label some prompts, or pass without that by --no-probe --unlabelled-reason TEXT",
+}
+
+NO_CASES = "the run does not hold its cases, so nothing shows which prompts are the same; run it again"
+
+
 @dataclass(frozen=True, slots=True)
 class Discernment:
-    """Whether a protocol can tell good from bad, and why; ``labelled`` if that can be shown."""
+    """Whether a protocol can tell good from bad, why, and what shows it."""
 
     protocol: str
     usable: Usable | None
     reason: str
-    labelled: bool
+    source: Source
 
     @property
     def doubt(self) -> str | None:
         """Why no check of the protocol may pass; None if they may."""
         if self.usable == "no":
             return f"{ranks.UNUSABLE.partition(':')[0]} ({self.reason})"
+        if self.reason == NO_CASES:
+            return self.reason
         if self.reason == SAME_ORDER:
             return f"this judge is not shown to tell good from bad: ask with --orders one or both ({self.reason})"
-        if self.labelled and self.usable != "yes":
-            return f"this judge is not shown to tell good from bad: judge more labelled cases ({self.reason})"
+        if self.usable not in ("yes", "not measured"):
+            return f"this judge is not shown to tell good from bad: {_CURES[self.source]} ({self.reason})"
         return None
 
-
-def assess_run(briefs: CompactRows, rules: Mapping[str, Sequence[str]], labelled: bool = True) -> list[Discernment]:
-    """Assess the protocols of a finished run, whose cases do not depend on its verdicts.
-
-    ``labelled`` says whether its data have labelled pairs, which a run may judge or not.
-    """
-    return [_assess(one, briefs, labelled) for one in ranks.check_protocols(briefs, rules)]
+    def waive(self, unlabelled_reason: str) -> Discernment:
+        """Accept that nothing shows it, for a reason of the user's; labels and orders still count."""
+        is_shown = self.source == "labels" or self.reason in (ranks.UNSTEADY, SAME_ORDER, NO_CASES)
+        return self if is_shown or not unlabelled_reason else replace(self, usable="not measured", reason="")
 
 
-def has_labels(run: LoadedRun) -> bool:
-    """Whether the cases of a run have labelled pairs; a run without its cases may have had some."""
-    return not run.cases or any(label(case, *pair) in ("a", "b") for case in run.cases for pair in pairs(case))
+def assess_run(run: LoadedRun, briefs: CompactRows) -> list[Discernment]:
+    """Assess the protocols of a finished run, whose cases do not depend on its verdicts."""
+    rules: Mapping[str, Sequence[str]] = run.parameters["protocols"]
+    if not all(row.prompt_group for row in run.rows):
+        return [Discernment(protocol, None, NO_CASES, "") for protocol in rules]
+    exchange = run.parameters.get("exchange")
+    if exchange is None and count_labelled(run.cases) < LEAST:
+        exchange = dict.fromkeys(rules, "the run is of an earlier version, which judged none")
+    return [
+        _assess(one, briefs, find_source(exchange, one.protocol)) for one in check_protocols(briefs, rules, exchange)
+    ]
 
 
-def _assess(one: ranks.Usability, briefs: CompactRows, labelled: bool) -> Discernment:
-    protocol = one.protocol
-    rows = briefs.of(protocol, "flip")
-    if not rows and is_same_order({row.shown for row in briefs.of(protocol, "fixed")}):
-        return Discernment(protocol, "not shown", SAME_ORDER, labelled)
-    if not rows and not labelled:
-        is_unsteady = ranks.is_mostly(ranks.list_order_changes(briefs.of(protocol, "fixed"), rewritten=True))
-        return Discernment(protocol, "no" if is_unsteady else None, ranks.UNSTEADY if is_unsteady else "", False)
-    if not rows:
-        return Discernment(protocol, None, "no pair was judged before a rewrite; attack without --measure", True)
-    is_labelled = any(row.target is None and row.label in ("a", "b") for row in rows)
-    return Discernment(protocol, one.usable, one.reason, is_labelled)
+def find_source(exchange: Mapping[str, int | str] | None, protocol: str) -> Source:
+    """Return what shows whether a judge can tell good from bad; ``exchange`` is that of the run's parameters."""
+    return "labels" if exchange is None else "exchange" if isinstance(exchange.get(protocol), int) else ""
+
+
+def _assess(one: Usability, briefs: CompactRows, source: Source) -> Discernment:
+    rows, fixed = (briefs.of(one.protocol, design) for design in ("flip", "fixed"))
+    own = partial(Discernment, one.protocol, source=source)
+    if not rows and is_same_order({row.shown for row in fixed}):
+        return own(usable="not shown", reason=SAME_ORDER)
+    if not rows and source == "labels":
+        return own(usable=None, reason="no pair was judged before a rewrite; attack without --measure")
+    if not rows and ranks.is_mostly(ranks.list_order_changes(fixed, rewritten=True)):
+        return own(usable="no", reason=ranks.UNSTEADY)
+    return own(usable=one.usable, reason=one.reason)
 
 
 class DiscernmentMonitor:
     """Assesses a protocol of a live gate, prompt by prompt.
 
     What is judged depends on the verdicts so far, where a bound for a fixed number of cases is too narrow. Bets on the
-    mean over prompts hold whenever the gate stops, with evidence for each of its ``protocols``. A prompt judged in one
-    order waits for one whose better response has the other place: a judge that prefers a place is right in one of both.
+    mean over prompts, or over exchanges, hold whenever the gate stops, with evidence for each of its ``protocols``. A
+    prompt judged in one order waits for one whose better response has the other place: a judge that prefers a place is
+    right in one of both. ``planned`` is the number of exchanges, or why there are none.
     """
 
-    def __init__(self, protocol: str, rule: str | None, labelled: bool, protocols: int = 1) -> None:
+    def __init__(
+        self, protocol: str, rule: str | None, source: Source, protocols: int = 1, planned: int | str = 0
+    ) -> None:
         self._needed = _EVIDENCE + math.log(protocols)
-        self._protocol, self._rule, self._labelled = protocol, rule, labelled
+        self._protocol, self._rule, self._source, self._planned = protocol, rule, source, planned
         self._right, self._wrong, self._moved = Bets(CHANCE, "above"), Bets(CHANCE, "below"), Bets(CHANCE, "above")
         self._peaks = dict.fromkeys((self._right, self._wrong, self._moved), 0.0)
         self._sum, self._n, self._ordered = 0.0, 0, False
+        self._exchanges, self._exchanged = ExchangeCounts(0, 0, 0), 0
         self._waiting: Mapping[bool, list[list[float]]] = {True: [], False: []}
         self._orders = set[tuple[str, ...]]()
 
     def add(self, rows: Sequence[Row]) -> None:
         """Add the rows of one prompt."""
-        own = {place: [row for row in rows if find_place(row) is place] for place in (None, True, False)}
-        values = {place: [v for _, v in ranks.list_accuracies(part, self._rule)] for place, part in own.items()}
         changes = [value for _, value in ranks.list_order_changes(rows)]
-        parts = [part] if (part := values.pop(None)) else self._match(values)
-        self._sum += math.fsum(value for part in parts for value in part)
-        self._n += sum(map(len, parts))
         self._ordered |= bool(changes)
         self._orders |= {row.shown for row in rows}
-        means = [fmean(part) for part in parts]
+        means = self._list_labels(rows) if self._source == "labels" else self._list_exchanges(rows)
         for bets, numbers in ((self._right, means), (self._wrong, means), (self._moved, changes)):
             if numbers:
                 bets.add(fmean(numbers) - CHANCE)
                 self._peaks[bets] = max(self._peaks[bets], bets.evidence)
+
+    def _list_labels(self, rows: Sequence[Row]) -> list[float]:
+        rows = [row for row in rows if row.design == "flip"]
+        own = {place: [row for row in rows if find_place(row) is place] for place in (None, True, False)}
+        values = {place: [v for _, v in ranks.list_accuracies(part, self._rule)] for place, part in own.items()}
+        parts = [part] if (part := values.pop(None)) else self._match(values)
+        self._sum += math.fsum(value for part in parts for value in part)
+        self._n += sum(map(len, parts))
+        return [fmean(part) for part in parts]
+
+    def _list_exchanges(self, rows: Sequence[Row]) -> list[float]:
+        """List the exchange that a prompt begins, if it says anything."""
+        own = [row for row in rows if row.design == "exchange"]
+        values, counts = weigh_exchanges(own, self._rule)
+        self._exchanged += bool(own)
+        self._exchanges += counts
+        return [value for _, value in values]
 
     def _match(self, values: Mapping[bool | None, list[float]]) -> list[list[float]]:
         """Return the values where the better response is first and where it is second, once there are both."""
@@ -282,22 +337,26 @@ class DiscernmentMonitor:
         wrong, moved = (self._peaks[bets] >= _EVIDENCE for bets in (self._wrong, self._moved))
         right = self._peaks[self._right] >= self._needed
         is_waiting = any(self._waiting.values())
-        usable: Usable | None = "not shown" if self._n or self._ordered or is_waiting else None
+        is_begun = self._n or self._exchanges.judged or self._ordered or is_waiting
+        usable: Usable | None = "not shown" if is_begun else None
         right_of = f"{self._sum:g} of {count(self._n, 'labelled pair')} right"
         reason = right_of if self._n else ONE_PLACE if is_waiting else "no labelled pair was judged"
+        if self._source != "labels":
+            reason = describe_gap(self._planned, self._exchanges)
         if moved:
             usable, reason = "no", ranks.UNSTEADY
         elif is_same_order(self._orders):
             usable, reason = "not shown", SAME_ORDER
         elif right or wrong:
             usable = "yes" if right else "no"
-        return Discernment(self._protocol, usable, reason, self._labelled)
+        return Discernment(self._protocol, usable, reason, self._source)
 
     @property
     def is_open(self) -> bool:
-        """Whether more labelled pairs may show what is still unknown."""
+        """Whether more labelled pairs, or exchanges, may show what is still unknown."""
         one = self.assess()
-        return self._labelled and one.usable in ("not shown", None) and one.reason != SAME_ORDER
+        is_left = self._source == "labels" or (isinstance(self._planned, int) and self._exchanged < self._planned)
+        return is_left and one.usable in ("not shown", None) and one.reason != SAME_ORDER
 
     def batch_size(self) -> int:
         """Return how many prompts can be judged at once with only the last able to show anything."""
@@ -312,10 +371,11 @@ def conclude(
     discernments: Iterable[Discernment],
     flaw: str | None,
     effort: Effort | None = None,
+    unlabelled_reason: str = "",
 ) -> Verdict:
     """Combine checks into a verdict; none passes where verdicts say nothing about quality."""
     own = {check.protocol for check in checks}
-    judged = {one.protocol: one for one in discernments if one.protocol in own}
+    judged = {one.protocol: one.waive(unlabelled_reason) for one in discernments if one.protocol in own}
     doubts = {protocol: doubt for protocol, one in judged.items() if (doubt := one.doubt)}
     held = tuple(
         replace(check, decision="inconclusive", reason=doubts[check.protocol])
@@ -327,8 +387,9 @@ def conclude(
     blocked = {check.protocol for check, before in zip(held, checks, strict=True) if check != before}
     useless = [protocol for protocol, one in judged.items() if one.usable == "no" and protocol not in blocked]
     notes = [f"{protocol}: {doubts[protocol]}" for protocol in useless]
-    if decision == "pass" and not any(one.labelled for one in judged.values()):
-        notes.append("no response is labelled better, so this does not show that the judge can tell good from bad")
+    waived = [one for one in judged.values() if one.usable == "not measured"]
+    if unlabelled_reason and len(waived) < len(judged):
+        notes.append("--no-probe changes nothing where labels, or the order, decide whether the judge can be used")
     rates = {check.row.name for check in checks if check.kind in ("rate", "excess") and check.row.is_paired}
     default = [limits.default(name) for name in rates]
     return Verdict(
@@ -342,4 +403,5 @@ def conclude(
         tuple(notes),
         limits.margin,
         {protocol: one.usable for protocol, one in judged.items()},
+        unlabelled_reason=unlabelled_reason if waived else "",
     )

@@ -193,7 +193,7 @@ def gate_report(verdict: Verdict) -> Iterable[Block]:
 
 def _describe_decision(verdict: Verdict) -> Words:
     bound = f" ({_describe_bound(verdict)})" if verdict.checks else ""
-    decision = Span(verdict.decision.upper(), TONES[verdict.decision])
+    decision = Span(line(verdict.outcome), TONES[verdict.decision])
     return Words((decision, Span(f": {line(verdict.reason)}{bound}")))
 
 
@@ -284,8 +284,12 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
     yield f"gate: {' and '.join(parts)}; stops as soon as all are decided or one has failed{least}"
     if limits.margin:
         yield f"margin: leads up to {limits.margin:g} are ties, in points of the score or averaged probability"
-    if own["labelled"]:
+    exchange: Mapping[str, int | str] | None = p.get("exchange")
+    if exchange is None:
         yield "labels: none passes before labelled pairs show that the judge can tell good from bad"
+    elif most := max((one for one in exchange.values() if isinstance(one, int)), default=0):
+        pairs = f"up to {count(most, 'exchange')} of responses between two prompts"
+        yield f"no labels: none passes before {pairs} show that the judge can tell good from bad"
     if own["budget"] is not None:
         yield f"budget: at most {count(own['budget'], 'call')}, including those answered from the store"
 

@@ -116,8 +116,8 @@ def prepare(
         raise UsageError("nothing to write: every run writes controls by rule; name another --attack")
 
     def measure(_: Sequence[Row], rewrites: Sequence[Rewrite], flaw: str | None) -> RewriteResult:
-        attacks, clusters = selected.parameters["attacks"], {case.id: case.cluster for case in selected.cases}
-        figures = [*rejections(rewrites, attacks, clusters), *agreements(rewrites, clusters)]
+        attacks, groups = selected.parameters["attacks"], {case.id: case.prompt_group for case in selected.cases}
+        figures = [*rejections(rewrites, attacks, groups), *agreements(rewrites, groups)]
         return RewriteResult(rewrites, sorted(figures, key=lambda figure: figure.place))
 
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:

@@ -47,7 +47,7 @@ class CompactRow:
     """A row without its texts, keys and probabilities."""
 
     case: str
-    cluster: str
+    group: str
     kind: RowKind
     part: _DesignRows
     number: int
@@ -130,7 +130,7 @@ class CompactRows:
         for row in rows:
             if row.design not in self.designs:
                 self.designs.append(row.design)
-            case = (row.case, row.cluster)
+            case = (row.case, row.group)
             place = self._places.setdefault(case, len(self._cases))
             if place == len(self._cases):
                 self._cases.append(case)
@@ -138,7 +138,7 @@ class CompactRows:
                 self._add(row, place)
 
     @property
-    def clusters(self) -> dict[str, str]:
+    def groups(self) -> dict[str, str]:
         """The prompt of each case."""
         return dict(self._cases)
 

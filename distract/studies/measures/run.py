@@ -73,7 +73,7 @@ def list_trials(
                 after = read_outcome(row, rule, margin)
                 if aim == "reach" and isinstance(row, CompactRow):
                     unit, after = (number,), _name_side(row.reaches[0 if row.target == "a" else 1])
-                yield Trial(unit, row.cluster, None, after, missing=row.excluded, rows=(None, row))
+                yield Trial(unit, row.group, None, after, missing=row.excluded, rows=(None, row))
         return
     attacked = {(*pair_unit(row), row.target): row for row in rows if row.target is not None and row.attack == attack}
     for row in rows:
@@ -87,7 +87,7 @@ def list_trials(
         before, label = read_outcome(row, rule, margin), row.label
         if target == "a":
             before, after, label = (None if side is None else MIRROR[side] for side in (before, after, label))
-        yield Trial(pair, row.cluster, before, after, label, row.excluded, missing, doubts.get(pair), (row, one))
+        yield Trial(pair, row.group, before, after, label, row.excluded, missing, doubts.get(pair), (row, one))
 
 
 def list_verdicts(rows: Iterable[AnyRow]) -> Iterator[Trial]:
@@ -95,7 +95,7 @@ def list_verdicts(rows: Iterable[AnyRow]) -> Iterator[Trial]:
     for number, row in enumerate(rows):
         verdicts = row.kind.preferences if isinstance(row, CompactRow) else tuple(j.preferred for j in row.judgments)
         after = None if None in (verdicts or (None,)) else verdicts[0]
-        yield Trial((number,), row.cluster, None, after, missing=row.excluded, rows=(row, None), verdicts=verdicts)
+        yield Trial((number,), row.group, None, after, missing=row.excluded, rows=(row, None), verdicts=verdicts)
 
 
 def find_target(row: AnyRow, rule: str | None, aim: Aim) -> Literal["a", "b"]:
@@ -128,7 +128,7 @@ def list_marks(fixed: Sequence[CompactRow], flips: Sequence[CompactRow], attack:
                 if unit in judged:
                     continue
                 judged.add(unit)
-            yield Trial(unit, row.cluster, _name_side(sides[0]), _name_side(sides[1]), rows=(start, row))
+            yield Trial(unit, row.group, _name_side(sides[0]), _name_side(sides[1]), rows=(start, row))
 
 
 def _name_side(is_above: bool | None) -> Outcome | None:

@@ -137,7 +137,7 @@ def list_trials(per: Per, pairs: Iterable[PairVerdicts], convention: Convention 
     """List the trials of one kind; what was not judged, or has no label where it needs one, is one that is missing."""
     is_published = per.startswith("published")
     for number, pair in enumerate(pairs):
-        whole = Trial((pair.unit, "", number), pair.row.cluster, None, None, pair.label, verdicts=pair.verdicts)
+        whole = Trial((pair.unit, "", number), pair.row.group, None, None, pair.label, verdicts=pair.verdicts)
         if per in ("calls", "tokens"):
             if (amount := getattr(pair, per)) is not None:
                 yield replace(whole, amount=amount)
@@ -321,10 +321,10 @@ def _list_changes(before: Sequence[PairVerdicts], after: Sequence[PairVerdicts])
     first = {pair.unit: pair for pair in before if not pair.excluded}
     for number, pair in enumerate((*before, *after)):
         if pair.excluded:
-            yield Trial((number,), pair.row.cluster, None, None, missing=EXCLUDED)
+            yield Trial((number,), pair.row.group, None, None, missing=EXCLUDED)
         elif number >= len(before) and (old := first.get(pair.unit)):
             outcome = MIRROR[old.overall] if old.overall and pair.turned != old.turned else old.overall
-            yield Trial((number,), pair.row.cluster, outcome, pair.overall if outcome else None)
+            yield Trial((number,), pair.row.group, outcome, pair.overall if outcome else None)
 
 
 def _list_readings(stored: Sequence[PairVerdicts], parsed: Sequence[PairVerdicts]) -> Iterator[Trial]:
@@ -333,4 +333,4 @@ def _list_readings(stored: Sequence[PairVerdicts], parsed: Sequence[PairVerdicts
     for number, pair in enumerate(stored):
         if pair.unit in read and not pair.excluded:
             for order, both in enumerate(zip(pair.verdicts, read[pair.unit], strict=True)):
-                yield Trial((number, order), pair.row.cluster, *both)
+                yield Trial((number, order), pair.row.group, *both)

@@ -116,7 +116,7 @@ def _draw_order(case: Case, judged: Judged, seed: int) -> Judged:
 def _judge(data: str, case: Case, judged: Judged, protocol: Protocol, p: MetaConfig, memory: Memory) -> Plan[list[Row]]:
     a, b = judged[0], judged[-1]
     row = Row(case.id, case.cluster, "people", protocol.name, p.judge, BASELINE, side(a), side(b))
-    row = replace(row, label=label(case, a, b), data=data, subset=case.source or "")
+    row = replace(row, prompt_group=case.prompt_group, label=label(case, a, b), data=data, subset=case.source or "")
     if len(judged) == 1:
         row = replace(row, design="pass", b=Side(PASS_MARK), label="a" if case.passed else "b")
     comparison = Comparison(case, a, b)

@@ -31,7 +31,7 @@ def read(spec: str) -> MatchSource:
         a, b = case.originals
         first, second = (sum(map(len, response.turns)) for response in (a, b))
         outcomes: dict[str | None, Outcome] = {a.author: "a", b.author: "b", "tie": "tie"}
-        columns.add(a.author, b.author, outcomes[case.preferred], int(case.cluster, 16), (first, second))
+        columns.add(a.author, b.author, outcomes[case.preferred], int(case.prompt_group[:16], 16), (first, second))
     if not len(columns):
         raise no_match_error(Path(data.name) if spec == data.name else spec, left_out, 0)
     return MatchSource(data.name, data.format, columns.matches(), left_out=dict(left_out), sha256=data.checksum)

@@ -83,7 +83,7 @@ def from_rows(
         [row.a.author for row, _ in valid],
         [row.b.author for row, _ in valid],
         [verdict for _, verdict in valid],
-        [row.cluster for row, _ in valid],
+        [row.group for row, _ in valid],
         lengths if len(lengths) == len(valid) else None,
         invalid,
     )

@@ -1,0 +1,162 @@
+"""Show without labels that a judge reads the question, by exchanging the responses of two prompts.
+
+Each question of a pair is judged with the response to it against the response to the other. A judge that does not read
+questions is right about exactly one of the two, whatever it prefers: a length, a format, a place, a hash. If it draws
+its verdicts, it is as often right about both as about neither. So a pair is the unit, and says something only where the
+judge is right about both questions, or about neither.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from distract.core.plan import Plan
+from distract.core.plugin import Comparison, Protocol
+from distract.core.records import Case, Response, Row
+from distract.data.good_responses import pairs
+from distract.judging.comparison import RowFactory, judge_comparison, label, side
+from distract.judging.orders import Manner
+from distract.rewriting.fidelity.language import name_language
+from distract.stats.figure import CONFIDENCE
+from distract.stats.intervals import least_n
+from distract.studies.measures.run import AnyRow, read_outcome
+
+CHANCE = 0.5
+
+LEAST = least_n(CHANCE, CONFIDENCE)
+"""Labelled prompts below which even a judge that is right about all of them may be guessing."""
+
+FEW_LABELS = f"fewer than {LEAST} prompts are labelled"
+
+MOST = 50
+"""Pairs of prompts that tell enough; more would only cost more."""
+
+NOT_PROBED = "left out by --no-probe"
+NO_PAIR = "there are fewer than two prompts with responses in one language"
+NO_QUESTION = "the judge takes no question"
+NO_OTHERS = "it shows more than two responses"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Two prompts, each of which prefers its own response; these are called by the ids of their cases."""
+
+    questions: tuple[Case, Case]
+
+    def judge(self, row: RowFactory, protocol: Protocol, manner: Manner, helped: bool) -> list[Plan[Row]]:
+        """Judge both questions with the same response first, so that a preferred place is right about one of them."""
+        first, second = self.questions
+        if manner.orders == "one":
+            is_swapped = _hash(manner.seed, first.id, second.id)[0] % 2
+            manner = replace(manner, orders="swapped" if is_swapped else "given")
+        a, b = first.responses
+        row = partial(row, side(a), side(b))
+        return [
+            judge_comparison(partial(row, label=label(case, a, b)), protocol, Comparison(case, a, b), manner, helped)
+            for case in self.questions
+        ]
+
+
+def count_labelled(cases: Sequence[Case]) -> int:
+    """Count the prompts with a pair of responses of which one is labelled better."""
+    labelled = (case for case in cases if any(label(case, *pair) in ("a", "b") for pair in pairs(case)))
+    return len({case.prompt_group for case in labelled})
+
+
+def pair_prompts(cases: Sequence[Case], seed: int) -> Mapping[str, Exchange]:
+    """Pair prompts whose responses are alike in language and length; by the id of the case that comes first.
+
+    A prompt is in at most one pair, however often and in whatever spelling the data repeat it.
+    """
+    known: dict[str, tuple[Case, Response]] = {}
+    for case in cases:
+        if responses := [one for one in case.originals if one.severity is None and one.text.strip()]:
+            drawn = max(responses, key=lambda one: _hash(seed, case.id, one.author))
+            known.setdefault(case.prompt_group, (case, drawn))
+    alike: dict[tuple[int, str], list[tuple[Case, Response]]] = {}
+    for case, response in known.values():
+        language = name_language("\n".join((*case.prompt, response.text)))
+        alike.setdefault((len(response.turns), language), []).append((case, response))
+    neighbours = list[tuple[tuple[Case, Response], ...]]()
+    for group in alike.values():
+        group.sort(key=lambda one: (len(one[1].text), _hash(seed, one[0].id)))
+        neighbours += zip(group[::2], group[1::2], strict=False)
+    chosen = sorted(neighbours, key=lambda pair: _hash(seed, *(case.id for case, _ in pair)))[:MOST]
+    places = {case.id: place for place, case in enumerate(cases)}
+    ordered = (sorted(pair, key=lambda one: places[one[0].id]) for pair in chosen)
+    return {pair[0][0].id: _exchange(*pair) for pair in ordered}
+
+
+def _exchange(*pair: tuple[Case, Response]) -> Exchange:
+    responses = tuple(Response(case.id, response.turns) for case, response in pair)
+    first, second = (replace(case, responses=responses, preferred=case.id, lineages=()) for case, _ in pair)
+    return Exchange((first, second))
+
+
+def plan_exchanges(
+    cases: Sequence[Case], protocols: Sequence[Protocol], seed: int, is_probed: bool
+) -> tuple[Mapping[str, Exchange], dict[str, int | str] | None]:
+    """Plan the exchanges of a run: the pairs, and by protocol their number, or why it has none.
+
+    Returns:
+        No pairs and None where labels decide.
+    """
+    if count_labelled(cases) >= LEAST:
+        return {}, None
+    exchanges = pair_prompts(cases, seed) if is_probed else {}
+    numbers: dict[str, int | str] = {}
+    for one in protocols:
+        reasons = {
+            NOT_PROBED: not is_probed,
+            NO_QUESTION: not one.reads_question,
+            NO_OTHERS: (one.shows or 2) > 2,
+            NO_PAIR: not exchanges,
+        }
+        numbers[one.name] = next((why for why, holds in reasons.items() if holds), len(exchanges))
+    return exchanges, numbers
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeCounts:
+    """The pairs of prompts that were judged: right about both questions, about neither, and all with both verdicts."""
+
+    right: int
+    wrong: int
+    judged: int
+
+    def __add__(self, other: ExchangeCounts) -> ExchangeCounts:
+        return ExchangeCounts(self.right + other.right, self.wrong + other.wrong, self.judged + other.judged)
+
+    def describe(self) -> str:
+        """Say what they show."""
+        return f"right about both questions in {self.right} of {self.judged} exchanges, about neither in {self.wrong}"
+
+
+def describe_gap(planned: int | str, counts: ExchangeCounts) -> str:
+    """Say what exchanges show, or why there are none."""
+    return counts.describe() if isinstance(planned, int) else f"{FEW_LABELS}, and there is no exchange: {planned}"
+
+
+def weigh_exchanges(rows: Sequence[AnyRow], rule: str | None) -> tuple[list[tuple[str, float]], ExchangeCounts]:
+    """Return 1 for each exchange that the judge is right about and 0 for each that it is wrong about, and all counts.
+
+    A tie about one question leaves the other to decide.
+    """
+    leads: dict[str, list[float]] = {}
+    for row in rows:
+        verdict = read_outcome(row, rule)
+        lead = math.nan if verdict is None else {row.label: 1.0, "tie": 0.0}.get(verdict, -1.0)
+        leads.setdefault(row.case, []).append(lead)
+    sums = {case: sum(both) for case, both in leads.items() if len(both) == 2 and not math.isnan(sum(both))}
+    values = [(case, float(total > 0)) for case, total in sums.items() if total]
+    right = int(sum(value for _, value in values))
+    return values, ExchangeCounts(right, len(values) - right, len(sums))
+
+
+def _hash(*parts: Any) -> bytes:
+    return hashlib.sha256("\x1e".join(map(str, parts)).encode("utf-8", "surrogatepass")).digest()
