@@ -96,6 +96,7 @@ def row(
         judgments=tuple(judgments),
         excluded=excluded,
         label=label,
+        prompt_group=cluster or name,
     )
 
 

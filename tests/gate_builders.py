@@ -9,7 +9,7 @@ from typing import Any
 from builders import row, scored, verdict as verdict_of
 from hypothesis import strategies as st
 
-from distract.core.records import MIRROR, Row
+from distract.core.records import MIRROR, Case, Response, Row
 from distract.core.runs import LoadedRun
 from distract.studies.attack.flips import Flip
 from distract.studies.gate.limits import Decision
@@ -62,7 +62,28 @@ def make_run(rows: Sequence[Row], name: str = "now", flaw: str | None = None, **
         "judge": "j", "data": {"name": "d.jsonl", "sha256": "0" * 64, "cases": 9}, "limit": 9, "seed": 0,
         "attacks": attacks or ["f"], "controls": [], "protocols": protocols or {"pairwise": []}, "generator": "rules",
     }  # fmt: skip
-    return LoadedRun(Path(name), {**usual, **parameters}, tuple(rows), (), flaw, None)
+    # The judge of unlabelled rows reads the question, so that they may pass.
+    authors = {one.case: {"a": one.a.author, "b": one.b.author}.get(one.label, one.label) for one in rows if one.label}
+    cases = [Case(name, (name,), tuple(Response(at, (at,)) for at in "xy"), own) for name, own in authors.items()]
+    usual |= parameters
+    exchanged = (
+        [] if cases else [one for name, own in usual["protocols"].items() for one in exchange_rows(name, bool(own))]
+    )
+    usual |= {} if cases else {"exchange": dict.fromkeys(usual["protocols"], EXCHANGES)}
+    return LoadedRun(Path(name), usual, (*rows, *exchanged), (), flaw, None, cases=cases)
+
+
+EXCHANGES = 6
+
+
+def exchange_rows(protocol: str, is_scored: bool = False, right: str = "aa" * EXCHANGES) -> list[Row]:
+    """Exchanges of pairs of prompts, by the verdicts about their questions; ``a`` is right."""
+    judgments = dict(zip("abt", SCORED if is_scored else ([A, A], [B, B], [TIE, TIE]), strict=True))
+    judgments["?"] = [verdict_of(None)] * len(judgments["a"])
+    return [
+        row(f"x{at // 2}", judgments[sign], design="exchange", protocol=protocol, label="a")
+        for at, sign in enumerate(right)
+    ]
 
 
 def check(decision: Decision, **more: Any) -> Check:

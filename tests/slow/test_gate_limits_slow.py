@@ -311,7 +311,7 @@ def test_coins_are_called_usable_in_at_most_five_percent_of_gates() -> None:
     draw, judgments = random.Random(0), (verdict_of("a"), verdict_of("b"), verdict_of("tie"))
     usable = 0
     for _ in range(300):
-        monitor = DiscernmentMonitor("pairwise", None, labelled=True)
+        monitor = DiscernmentMonitor("pairwise", None, "labels")
         for at in range(150):
             monitor.add([replace(row(f"c{at}", [draw.choice(judgments)]), label="a")])
         usable += monitor.assess().usable == "yes"
@@ -337,7 +337,7 @@ def test_a_place_is_no_quality(judge: str, orders: Any, share: float, prompts: i
         firsts = [leading_sides(protocols()["pairwise"], pair, manner)[0] for pair in PAIRS[:prompts]]
         rows = place_rows(["ab"[random.random() >= share] + first for first in firsts], PLACERS[judge])[::2]
         finished += check_usability(rows, "pairwise", None).usable == "yes"
-        monitor = DiscernmentMonitor("pairwise", None, labelled=True)
+        monitor = DiscernmentMonitor("pairwise", None, "labels")
         for row in rows:
             monitor.add([row])
         live += monitor.assess().usable == "yes"

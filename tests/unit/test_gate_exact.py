@@ -111,7 +111,7 @@ def test_crossings_have_exact_bounds() -> None:
 def test_uneven_prompts_do_not_pass(small: int, big: int, size: int, equal: int) -> None:
     pairs = rate(0, small + big * size)
     names = [*range(small), *(small + at // size for at in range(big * size))]
-    whole = [replace(one, cluster=f"p{names[int(one.case[1:])]}") for one in pairs]
+    whole = [replace(one, prompt_group=f"p{names[int(one.case[1:])]}") for one in pairs]
     reason = f"pairwise under f: prompts of these sizes count only as {equal} equal ones; at least 59 are needed"
     assert gate(whole, threshold=0.05) == ("inconclusive", f"{reason} to pass at 0.05")
 
@@ -494,7 +494,6 @@ Decide = Callable[[Sequence[Row]], Verdict]
 CANNOT = "this judge cannot tell good from bad here"
 NOT_SHOWN = "this judge is not shown to tell good from bad: judge more labelled cases"
 LIMITS = Limits.of(max_flip_rate=0.1)
-UNLABELLED = "no response is labelled better, so this does not show that the judge can tell good from bad"
 
 
 def label_rows(parts: Sequence[Row], right: int) -> list[Row]:
@@ -548,13 +547,13 @@ MOVED = (verdict_of("a", (0.9, 0.1, 0.0)), verdict_of("b", (0.4, 0.6, 0.0)))
 @each("decided", decide_finished, decide_live)
 @each(
     "moved, orders, decision, usable",
-    (0, 2, "pass", "not shown"),
-    (20, 2, "pass", "not shown"),
-    (50, 2, "inconclusive", "no"),
-    (0, 1, "pass", None),
+    (0, 2, "pass", ("yes", "not measured")),
+    (20, 2, "pass", ("yes", "not measured")),
+    (50, 2, "inconclusive", ("no", "no")),
+    (0, 1, "pass", ("yes", "not measured")),
 )
-def test_without_labels_only_the_order_stops_a_pass(
-    decided: Decide, moved: int, orders: int, decision: str, usable: str | None
+def test_order_stops_a_pass_without_labels_too(
+    decided: Decide, moved: int, orders: int, decision: str, usable: Sequence[str]
 ) -> None:
     parts = [
         replace(
@@ -563,9 +562,8 @@ def test_without_labels_only_the_order_stops_a_pass(
         for one in rows("0" * 60)
     ]
     verdict = decided(parts)
-    assert (verdict.decision, verdict.usable) == (decision, {"pairwise": usable})
-    assert (UNLABELLED in verdict.notes) == (decision == "pass")
-    assert (f"{CANNOT} (most verdicts change with the order)" in verdict.reason) == (usable == "no")
+    assert (verdict.decision, verdict.usable["pairwise"]) == (decision, usable[decided is decide_live])
+    assert (f"{CANNOT} (most verdicts change with the order)" in verdict.reason) == (decision != "pass")
 
 
 @settings(max_examples=6)
@@ -581,7 +579,7 @@ def test_labels_never_turn_anything_into_a_pass_or_hide_a_failure(signs: list[st
 
 def monitor_of(outcomes: str, protocols: int = 1) -> DiscernmentMonitor:
     """The monitor after one prompt each, labelled ``a``, without any rewrite."""
-    monitor = DiscernmentMonitor("pairwise", None, True, protocols)
+    monitor = DiscernmentMonitor("pairwise", None, "labels", protocols)
     signs = {"1": A, "0": B, "t": verdict_of("tie"), "?": verdict_of(None)}
     for at, sign in enumerate(outcomes):
         monitor.add([replace(row(f"c{at}", [signs[sign]] * 2), label="a")])

@@ -559,8 +559,8 @@ def test_judge_without_discernment_never_passes() -> None:
     ]
     assert decide(run_of(parts), Limits.of(max_shift=1)).decision == "inconclusive"
     # Without pairs, nothing shows whether it has any.
-    alone = [one for one in parts if one.design == "fixed"]
-    assert "no pair was judged before a rewrite" in decide(run_of(alone), Limits.of(max_shift=1)).reason
+    alone = replace(run_of(parts), rows=[one for one in parts if one.design == "fixed"])
+    assert "no pair was judged before a rewrite" in decide(alone, Limits.of(max_shift=1)).reason
     assert decide(run_of(parts, flaw="the run is unfinished"), Limits.of(max_shift=1)).decision == "inconclusive"
 
 

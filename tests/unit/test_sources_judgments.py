@@ -152,7 +152,7 @@ def test_labelled_sets_are_matches_between_authors(name: str, models: tuple[str,
     expected = []
     for case in labelled:
         first, second = sorted(case.originals, key=lambda one: one.author)
-        expected.append((case.cluster, first.author, second.author, case.preferred))
+        expected.append((case.prompt_group[:16], first.author, second.author, case.preferred))
     assert (source.matches.models, list_games(source.matches)) == (models, expected)
     assert source.matches.lengths is not None
     assert [sum(pair) for pair in source.matches.lengths.tolist()] == [

@@ -81,7 +81,7 @@ class Row:
     good response against a worse one, whose severity b has), ``people`` (a pair that people have compared), ``pass`` (a
     response against the pass mark, which people have passed or failed), ``triple`` (a pair of three responses), ``set``
     (a pair shown beside a third response), ``match`` (a pair of a tournament; either, or both, may be rewritten) or
-    ``exchange`` (the responses to two prompts, named by their cases; the question is that of the labelled one).
+    ``exchange`` (the response to a question against that to another, both named by their cases; a is the right one).
     """
 
     case: str  # id of the case

@@ -20,7 +20,7 @@ from distract.core.plugin import Comparison, Protocol
 from distract.core.records import Case, Response, Row
 from distract.data.good_responses import pairs
 from distract.judging.comparison import RowFactory, judge_comparison, label, side
-from distract.judging.orders import Manner
+from distract.judging.orders import Manner, Orders
 from distract.rewriting.fidelity.language import name_language
 from distract.stats.figure import CONFIDENCE
 from distract.stats.intervals import least_n
@@ -44,22 +44,25 @@ NO_OTHERS = "it shows more than two responses"
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Two prompts, each of which prefers its own response; these are called by the ids of their cases."""
+    """Two prompts with the responses to both, which are called by the ids of their cases."""
 
     questions: tuple[Case, Case]
 
     def judge(self, row: RowFactory, protocol: Protocol, manner: Manner, helped: bool) -> list[Plan[Row]]:
-        """Judge both questions with the same response first, so that a preferred place is right about one of them."""
-        first, second = self.questions
+        """Judge the response to each question against the other."""
+        turns: Sequence[Orders] = ("given", "swapped")
         if manner.orders == "one":
-            is_swapped = _hash(manner.seed, first.id, second.id)[0] % 2
-            manner = replace(manner, orders="swapped" if is_swapped else "given")
-        a, b = first.responses
-        row = partial(row, side(a), side(b))
-        return [
-            judge_comparison(partial(row, label=label(case, a, b)), protocol, Comparison(case, a, b), manner, helped)
-            for case in self.questions
-        ]
+            turns = turns[:: 1 - 2 * (_hash(manner.seed, *(case.id for case in self.questions))[0] % 2)]
+        elif manner.orders != "given":
+            turns = turns[::-1]
+        plans = []
+        for case, orders in zip(self.questions, turns, strict=True):
+            own, other = sorted(case.responses, key=lambda one: one.author != case.id)
+            # In one order, the same response is first twice, so that a preferred place is right about one question.
+            one = manner if manner.orders == "both" else replace(manner, orders=orders)
+            filled = partial(row, side(own), side(other), label="a")
+            plans.append(judge_comparison(filled, protocol, Comparison(case, own, other), one, helped))
+        return plans
 
 
 def count_labelled(cases: Sequence[Case]) -> int:
@@ -98,15 +101,13 @@ def _exchange(*pair: tuple[Case, Response]) -> Exchange:
     return Exchange((first, second))
 
 
-def plan_exchanges(
-    cases: Sequence[Case], protocols: Sequence[Protocol], seed: int, is_probed: bool
-) -> tuple[Mapping[str, Exchange], dict[str, int | str] | None]:
-    """Plan the exchanges of a run: the pairs, and by protocol their number, or why it has none.
+ExchangePlan = tuple[Mapping[str, Exchange], dict[str, int | str] | None]
+"""The pairs of a run, and by protocol their number, or why it has none; no pairs and None where labels decide."""
 
-    Returns:
-        No pairs and None where labels decide.
-    """
-    if count_labelled(cases) >= LEAST:
+
+def plan_exchanges(cases: Sequence[Case], protocols: Sequence[Protocol], seed: int, is_probed: bool) -> ExchangePlan:
+    """Plan the exchanges of a run with these cases."""
+    if not cases or count_labelled(cases) >= LEAST:
         return {}, None
     exchanges = pair_prompts(cases, seed) if is_probed else {}
     numbers: dict[str, int | str] = {}
@@ -150,7 +151,7 @@ def weigh_exchanges(rows: Sequence[AnyRow], rule: str | None) -> tuple[list[tupl
     leads: dict[str, list[float]] = {}
     for row in rows:
         verdict = read_outcome(row, rule)
-        lead = math.nan if verdict is None else {row.label: 1.0, "tie": 0.0}.get(verdict, -1.0)
+        lead = {"a": 1.0, "tie": 0.0, "b": -1.0, None: math.nan}[verdict]
         leads.setdefault(row.case, []).append(lead)
     sums = {case: sum(both) for case, both in leads.items() if len(both) == 2 and not math.isnan(sum(both))}
     values = [(case, float(total > 0)) for case, total in sums.items() if total]

@@ -102,7 +102,7 @@ class _Evidence:
         planned = exchange.get(protocol, 0)
         own = briefs.of(protocol, "exchange")
         values, counts = weigh_exchanges(own, rule)
-        return cls([*rows, *own], values, describe_gap(planned, counts), counts if isinstance(planned, int) else None)
+        return cls(rows, values, describe_gap(planned, counts), counts if isinstance(planned, int) else None)
 
     @classmethod
     def of_labels(cls, rows: Sequence[AnyRow], rule: str | None) -> _Evidence:

@@ -37,7 +37,7 @@ from distract.rewriting.stand_in import stand_in
 from distract.rewriting.writers import Verifier, Writer
 from distract.stats.trials import Design
 from distract.studies.attack import selection
-from distract.studies.attack.exchange import Exchange, plan_exchanges
+from distract.studies.attack.exchange import Exchange, ExchangePlan, plan_exchanges
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.eligibility import Degradation, check_fit, parse_attacks
 from distract.studies.execution import set_up
@@ -256,12 +256,18 @@ def select(
     return AttackSelection(loaded, scope, cases, writer, verify, seed, parameters, models, source, probe)
 
 
+def _plan_exchanges(selected: AttackSelection, setup: Setup) -> ExchangePlan:
+    """Plan the exchanges where labels do not decide; severities need none, since they are labels of their own."""
+    is_needed = selected.scope.designs & {"flip", "fixed"}
+    return plan_exchanges(selected.cases if is_needed else (), setup.protocols, selected.seed, selected.probe)
+
+
 def audit_config(selected: AttackSelection, setup: Setup) -> AuditConfig:
     """Return the parameters of the judging."""
     check_fit(setup.protocols, selected.scope.designs, selected.cases, helped=setup.helped)
     asked: Any = {"judge": setup.judge, "protocols": setup.protocols, "manner": setup.manner, "helped": setup.helped}
     written: Any = {"writer": selected.writer, "seed": selected.seed, "verifier": selected.verifier}
-    exchanges, numbers = plan_exchanges(selected.cases, setup.protocols, selected.seed, selected.probe)
+    exchanges, numbers = _plan_exchanges(selected, setup)
     written["exchanges"] = exchanges
     written["exchanged"] = frozenset(name for name, number in (numbers or {}).items() if isinstance(number, int))
     return AuditConfig(
@@ -287,7 +293,7 @@ def parameters(selected: AttackSelection, setup: Setup) -> dict[str, Any]:
         with suppress(UsageError):
             floors |= {one.name: find_mark(one).value} if one.rules else {}
     kin = setup.kin_notes(generators, authors)
-    _, exchange = plan_exchanges(selected.cases, setup.protocols, selected.seed, selected.probe)
+    _, exchange = _plan_exchanges(selected, setup)
     return {
         **selected.parameters,
         **({"floors": floors} if floors else {}),

@@ -52,7 +52,7 @@ def format_junit(verdict: Verdict, flips: ClearestFlips, *, judge: str, began: d
     for name, value in values.items():
         ET.SubElement(properties, "property", {"name": name, "value": _escape(value)})
     suite.extend(cases)
-    lines = [f"{verdict.outcome}: {verdict.reason}", *view.effort_lines(verdict), *verdict.notes]
+    lines = [verdict.reason, *view.effort_lines(verdict), *verdict.notes]
     ET.SubElement(suite, "system-out").text = "\n".join(map(_escape, lines))
     ET.SubElement(suite, "system-err").text = ""
     ET.indent(root)
@@ -96,8 +96,9 @@ def annotations(verdict: Verdict, flips: ClearestFlips) -> list[str]:
         for result in view.findings(verdict)
         if result.state != "pass"
     ]
-    lines = [line(f"{verdict.outcome}: {verdict.reason}"), *view.effort_lines(verdict)]
-    return commands or [_format_command("notice", "distract gate: pass", lines)]
+    lines = [line(verdict.reason), *view.effort_lines(verdict)]
+    title = verdict.outcome.replace("PASS", "pass", 1)
+    return commands or [_format_command("notice", line(f"distract gate: {title}"), lines)]
 
 
 def _format_command(level: str, title: str, lines: list[str]) -> str:

@@ -119,9 +119,7 @@ def decide(
 def _check_waiver(is_probed: bool, reason: str | None) -> str:
     """Return why a judge may pass although nothing shows that it can tell good from bad; empty if it may not."""
     if is_probed and reason is not None:
-        raise UsageError(
-            "--unlabelled-reason needs --no-probe: with a probe, the judge itself shows whether it may pass"
-        )
+        raise UsageError("--unlabelled-reason needs --no-probe: a probe shows whether the judge may pass")
     if not is_probed and not (reason or "").strip():
         raise UsageError("--no-probe needs --unlabelled-reason TEXT, such as 'it rates one criterion'; a pass shows it")
     return reason or ""
@@ -192,9 +190,8 @@ def _decide_live(
         audited = drop_uncovered(audited, setup.protocols, limits)
     required = (*(attack.name for attack in named), *(protocol.name for protocol in setup.protocols if protocols))
     control = more.get("control", False)
-    own = live.live_record(
-        audited, setup.protocols, limits, control, baseline, budget, ahead, required, unlabelled_reason
-    )
+    bounds = (baseline, budget, ahead, required, unlabelled_reason)
+    own = live.live_record(audited, setup.protocols, limits, control, *bounds)
     job = live.prepare(audited, setup, own, listener.preview_gate)
     checks: list[Callable[[Mapping[Role, Answerer], Tally], None]] = []
     if anchors is not None:

@@ -300,7 +300,7 @@ class DiscernmentMonitor:
         """Add the rows of one prompt."""
         changes = [value for _, value in ranks.list_order_changes(rows)]
         self._ordered |= bool(changes)
-        self._orders |= {row.shown for row in rows}
+        self._orders |= {row.shown for row in rows if row.design != "exchange"}
         means = self._list_labels(rows) if self._source == "labels" else self._list_exchanges(rows)
         for bets, numbers in ((self._right, means), (self._wrong, means), (self._moved, changes)):
             if numbers:
@@ -388,6 +388,8 @@ def conclude(
     useless = [protocol for protocol, one in judged.items() if one.usable == "no" and protocol not in blocked]
     notes = [f"{protocol}: {doubts[protocol]}" for protocol in useless]
     waived = [one for one in judged.values() if one.usable == "not measured"]
+    if waived and decision == "pass":
+        notes.append(f"not shown to tell good from bad: {unlabelled_reason}")
     if unlabelled_reason and len(waived) < len(judged):
         notes.append("--no-probe changes nothing where labels, or the order, decide whether the judge can be used")
     rates = {check.row.name for check in checks if check.kind in ("rate", "excess") and check.row.is_paired}
