@@ -364,8 +364,8 @@ def test_verdict_on_one_response_gets_its_label(passed: bool | None, is_known: b
     labelled_case = replace(ALONE, responses=(Response(author, ("Hello.",)),), passed=passed)
     joined_run = attach_labels(published(judged, cases=texts), {"set": [*others, labelled_case]})
     label: Outcome | None = None if passed is None else "a" if passed else "b"
-    names: Any = {"cluster": labelled_case.cluster, "prompt_group": labelled_case.prompt_group}
-    assert only_row(joined_run) == replace(judged, a=Side(author), label=label, data="set", subset="", **names)
+    named = replace(judged, cluster=labelled_case.cluster, prompt_group=labelled_case.prompt_group)
+    assert only_row(joined_run) == replace(named, a=Side(author), label=label, data="set", subset="")
 
 
 def test_verdict_on_an_unknown_response_keeps_the_pass_mark() -> None:
