@@ -56,7 +56,9 @@ def name_language(text: str) -> str:
     words, language = _identify_language(text)
     if words.keys() & _LANGUAGES[language]:
         return language
-    scripts = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in text if letter.isalpha())
+    scripts = Counter[str]()
+    for letter, number in Counter(filter(str.isalpha, text)).items():
+        scripts[unicodedata.name(letter, "").partition(" ")[0]] += number
     return max(scripts, key=lambda script: (scripts[script], script), default="")
 
 
