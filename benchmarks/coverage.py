@@ -1,9 +1,10 @@
-"""Measure how often the 95% interval of a rate contains the true rate, if the pairs of a prompt depend on each other.
+"""Measure how often the 95% interval of a rate, or of a mean, contains the true value, if pairs of a prompt are alike.
 
     python benchmarks/coverage.py [--repetitions 1000] [--seed 0]
 
-Chances differ between prompts by a beta distribution with the stated intraclass correlation (ICC). The intervals are
-the library's own. The exit code is 1 if a cell lies below its goal: 93%, or 92% with one pair a prompt, where Wilson's
+Chances differ between prompts by a beta distribution with the stated intraclass correlation (ICC). Means are of normal
+and of exponential values, of one pair a prompt, and of three that share half of their variance. The intervals are the
+library's own. The exit code is 1 if a cell lies below its goal: 93%, or 92% with one pair a prompt, where Wilson's
 interval has known teeth. A rate of .02 and cells above 97% are only reported. No model runs.
 """
 
@@ -17,8 +18,9 @@ from itertools import product
 
 import numpy as np
 from clustered_gates import SIZES, flips
+from scipy.special import ndtr
 
-from distract.stats.intervals import rate_interval
+from distract.stats.intervals import mean_interval, rate_interval
 
 DESIGNS: Mapping[str, Sequence[int]] = {
     "24 x 45": SIZES["24 x 45"],
@@ -50,6 +52,30 @@ def coverage(
     return 100 * float(held.mean()), 100 * float((ends[:, 1] < rate).mean())
 
 
+FEW = (8, 15, 24, 60)
+"""Prompts of a mean."""
+
+
+def mean_coverage(seed: Sequence[int], prompts: int, pairs: int, is_skewed: bool, repetitions: int) -> float:
+    """Return in percent how often the interval of a mean contains the true one, which is 1."""
+    rng, held = np.random.default_rng(seed), 0
+    clusters = np.repeat(np.arange(prompts), pairs).tolist()
+    for _ in range(repetitions):
+        shared, own = rng.normal(size=(prompts, 1)), rng.normal(size=(prompts, pairs))
+        values = np.sqrt(0.5) * (shared + own) if pairs > 1 else own
+        values = -np.log(ndtr(values)) if is_skewed else values + 1  # exponential, with the same dependence
+        ends = mean_interval(values.ravel().tolist(), clusters)
+        held += ends is not None and ends[0] <= 1 <= ends[1]
+    return 100 * held / repetitions
+
+
+def cover_means(seed: int, repetitions: int) -> Iterator[tuple[str, list[float]]]:
+    """Yield each row of the table of means."""
+    for at, (pairs, is_skewed) in enumerate(product((1, 3), (False, True))):
+        name = f"{pairs} a prompt, {'exponential' if is_skewed else 'normal'}"
+        yield name, [mean_coverage((seed, 99, at, n), n, pairs, is_skewed, repetitions) for n in FEW]
+
+
 def cells() -> Iterator[tuple[str, str]]:
     """Yield each row of the table; with one pair a prompt there is no correlation."""
     for design, kind in product(DESIGNS, KINDS):
@@ -78,6 +104,10 @@ def main() -> None:
                 if share < (LEAST_SINGLE if single else LEAST):
                     low.append(f"{design}{'' if single else f', {kind}'}, p = {rate:g}: {share:.1f}%")
         print()
+    print(f"\n{'mean of':24}" + "".join(f"{f'{prompts} prompts':>14}" for prompts in FEW))
+    for name, shares in cover_means(options.seed, options.repetitions):
+        print(f"{name:24}" + "".join(f"{share:14.1f}" for share in shares))
+        low += [f"mean of {name}: {share:.1f}%" for share in shares if share < LEAST]
     error = 100 * math.sqrt(0.95 * 0.05 / options.repetitions)
     print(f"simulation error {error:.1f} points; {high} cells above {MANY:g}%, {len(low)} below their goal")
     if low:

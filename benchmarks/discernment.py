@@ -30,7 +30,7 @@ from distract.judging.functions.declaration import declare
 from distract.judging.functions.parameters import bind
 from distract.judging.functions.protocol import make_protocol
 from distract.judging.orders import Manner, Orders
-from distract.studies.attack.exchange import plan_exchanges
+from distract.studies.attack.exchange import LEAST as LEAST_LABELLED, count_labelled, number_exchanges, pair_prompts
 from distract.studies.attack.ranks import check_protocols
 from distract.studies.gate.verdict import DiscernmentMonitor, find_source
 from distract.studies.measures.compact_rows import CompactRows
@@ -131,7 +131,9 @@ def is_usable(name: str, count: int, condition: str, seed: int) -> tuple[bool, b
     cases = draw_cases(rng, count, is_labelled, copies)
     protocol, reply = make_judge(name, rng)
     manner = Manner(orders=orders, seed=seed)
-    exchanges, exchange = plan_exchanges(cases, [protocol], seed, is_probed=True)
+    is_labelled = count_labelled(cases) >= LEAST_LABELLED
+    exchanges = {} if is_labelled else pair_prompts(cases, seed)
+    exchange = None if is_labelled else number_exchanges(exchanges, [protocol], is_probed=True)
     parts = list[list[Row]]()
     for case in cases:
         names, (a, b) = (protocol.name, "j", BASELINE), case.responses

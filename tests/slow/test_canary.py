@@ -34,6 +34,7 @@ Judge = Callable[[str, str], float]
 
 FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
 RULES = ("--generator", "rules", "--attack", "prolixity")
+UNPROBED = ("--no-probe", "--unlabelled-reason", "the judge of a test")
 REASON = "the judge behind this name has changed"
 
 
@@ -109,7 +110,7 @@ class Shop:
 
     def gate(self, *options: object, protocol: str = "pairwise", out: str = "r") -> CommandResult:
         where = ("--judge", f"{self.url}#m", "--model-option", "attempts=1", "--data", "cases.jsonl", "--out", out)
-        return self.run("gate", *where, *RULES, "--protocol", protocol, "--max-flip-rate", "0.2", *options)
+        return self.run("gate", *where, *RULES, "--protocol", protocol, *UNPROBED, "--max-flip-rate", "0.2", *options)
 
     def attack(self, *options: object, out: str) -> CommandResult:
         where = ("--judge", f"{self.url}#m", "--data", "cases.jsonl", "--limit", "all", "--out", out)

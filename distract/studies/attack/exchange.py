@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -65,10 +65,15 @@ class Exchange:
         return plans
 
 
-def count_labelled(cases: Sequence[Case]) -> int:
-    """Count the prompts with a pair of responses of which one is labelled better."""
-    labelled = (case for case in cases if any(label(case, *pair) in ("a", "b") for pair in pairs(case)))
-    return len({case.prompt_group for case in labelled})
+def count_labelled(cases: Iterable[Case]) -> int:
+    """Count the prompts with a pair of responses of which one is labelled better, up to ``LEAST``."""
+    groups = set[str]()
+    for case in cases:
+        if any(label(case, *pair) in ("a", "b") for pair in pairs(case)):
+            groups.add(case.prompt_group)
+        if len(groups) >= LEAST:
+            break
+    return len(groups)
 
 
 def pair_prompts(cases: Sequence[Case], seed: int) -> Mapping[str, Exchange]:
@@ -101,15 +106,10 @@ def _exchange(*pair: tuple[Case, Response]) -> Exchange:
     return Exchange((first, second))
 
 
-ExchangePlan = tuple[Mapping[str, Exchange], dict[str, int | str] | None]
-"""The pairs of a run, and by protocol their number, or why it has none; no pairs and None where labels decide."""
-
-
-def plan_exchanges(cases: Sequence[Case], protocols: Sequence[Protocol], seed: int, is_probed: bool) -> ExchangePlan:
-    """Plan the exchanges of a run with these cases."""
-    if not cases or count_labelled(cases) >= LEAST:
-        return {}, None
-    exchanges = pair_prompts(cases, seed) if is_probed else {}
+def number_exchanges(
+    exchanges: Mapping[str, Exchange], protocols: Sequence[Protocol], is_probed: bool
+) -> dict[str, int | str]:
+    """Return the number of exchanges by protocol, or why it has none."""
     numbers: dict[str, int | str] = {}
     for one in protocols:
         reasons = {
@@ -119,7 +119,7 @@ def plan_exchanges(cases: Sequence[Case], protocols: Sequence[Protocol], seed: i
             NO_PAIR: not exchanges,
         }
         numbers[one.name] = next((why for why, holds in reasons.items() if holds), len(exchanges))
-    return exchanges, numbers
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)

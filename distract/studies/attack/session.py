@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -37,7 +37,7 @@ from distract.rewriting.stand_in import stand_in
 from distract.rewriting.writers import Verifier, Writer
 from distract.stats.trials import Design
 from distract.studies.attack import selection
-from distract.studies.attack.exchange import Exchange, ExchangePlan, plan_exchanges
+from distract.studies.attack.exchange import LEAST, Exchange, count_labelled, number_exchanges, pair_prompts
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.eligibility import Degradation, check_fit, parse_attacks
 from distract.studies.execution import set_up
@@ -84,8 +84,13 @@ class _CaseAudit:
         return plans
 
     def _row(self, design: Design | Literal["exchange"], attack: str) -> Callable[..., Row]:
-        own = (self.case.id, self.case.cluster, design, self.protocol.name, self.p.judge, attack)
-        return partial(Row, *own, prompt_group=self.case.prompt_group)
+        cluster, group = self._prompt
+        own = (self.case.id, cluster, design, self.protocol.name, self.p.judge, attack)
+        return partial(Row, *own, prompt_group=group)
+
+    @cached_property
+    def _prompt(self) -> tuple[str, str]:
+        return self.case.cluster, self.case.prompt_group
 
     def _judge(self, row: RowFactory, first: Response, second: Response) -> Plan[Row]:
         comparison = Comparison(self.case, first, second)
@@ -191,6 +196,14 @@ class AttackSelection:
     source: Mapping[str, Any] | None
     probe: bool = True
 
+    @cached_property
+    def exchanges(self) -> Mapping[str, Exchange] | None:
+        """The pairs of prompts to exchange; None where labels decide whether a judge can be used."""
+        # Severities are labels of their own.
+        if not self.scope.designs & {"flip", "fixed"} or count_labelled(self.cases) >= LEAST:
+            return None
+        return pair_prompts(self.cases, self.seed) if self.probe else {}
+
 
 def select(
     *,
@@ -256,20 +269,15 @@ def select(
     return AttackSelection(loaded, scope, cases, writer, verify, seed, parameters, models, source, probe)
 
 
-def _plan_exchanges(selected: AttackSelection, setup: Setup) -> ExchangePlan:
-    """Plan the exchanges where labels do not decide; severities need none, since they are labels of their own."""
-    is_needed = selected.scope.designs & {"flip", "fixed"}
-    return plan_exchanges(selected.cases if is_needed else (), setup.protocols, selected.seed, selected.probe)
-
-
 def audit_config(selected: AttackSelection, setup: Setup) -> AuditConfig:
     """Return the parameters of the judging."""
     check_fit(setup.protocols, selected.scope.designs, selected.cases, helped=setup.helped)
     asked: Any = {"judge": setup.judge, "protocols": setup.protocols, "manner": setup.manner, "helped": setup.helped}
     written: Any = {"writer": selected.writer, "seed": selected.seed, "verifier": selected.verifier}
-    exchanges, numbers = _plan_exchanges(selected, setup)
-    written["exchanges"] = exchanges
-    written["exchanged"] = frozenset(name for name, number in (numbers or {}).items() if isinstance(number, int))
+    if selected.exchanges is not None:
+        numbers = number_exchanges(selected.exchanges, setup.protocols, selected.probe)
+        names = frozenset(name for name, number in numbers.items() if isinstance(number, int))
+        written |= {"exchanges": selected.exchanges, "exchanged": names}
     return AuditConfig(
         **vars(selected.scope), **asked, **written, resample=RESAMPLED in selected.parameters["controls"]
     )
@@ -293,11 +301,13 @@ def parameters(selected: AttackSelection, setup: Setup) -> dict[str, Any]:
         with suppress(UsageError):
             floors |= {one.name: find_mark(one).value} if one.rules else {}
     kin = setup.kin_notes(generators, authors)
-    _, exchange = _plan_exchanges(selected, setup)
+    exchange = {}
+    if selected.exchanges is not None:  # else labels decide
+        exchange = {"exchange": number_exchanges(selected.exchanges, setup.protocols, selected.probe)}
     return {
         **selected.parameters,
         **({"floors": floors} if floors else {}),
-        **({} if exchange is None else {"exchange": exchange}),  # absent where labels decide
+        **exchange,
         "self_judging": kin,
     }
 

@@ -234,7 +234,8 @@ def list_keys(places: Iterable[Place], control: bool) -> list[CheckKey]:
 def record(limits: Limits, checks: Iterable[CheckKey], pairs: Iterable[int], **more: Any) -> dict[str, Any]:
     """Return the record by which a gate decides, as JSON values.
 
-    ``labelled`` counts prompts with a better response, ``others`` the checks of the gate that are decided elsewhere.
+    ``labelled`` counts prompts with a better response, as far as they matter; ``others`` counts checks of the gate that
+    are decided elsewhere.
     """
     return {
         "limits": limits.document(),

@@ -142,8 +142,8 @@ class Verdict:
     @property
     def deciding(self) -> Check | None:
         """The check that the reason is about; None if all have passed or none decided."""
-        bad = [check for check in self.checks if check.decision == self.decision != "pass"]
-        return bad[0] if bad else None
+        bad = list_worst(self.checks)
+        return bad[0] if bad and bad[0].decision == self.decision else None
 
     def document(self) -> dict[str, Any]:
         """Return JSON values, figures rounded to four decimals."""
@@ -167,17 +167,21 @@ def undecided_verdict(reason: str) -> Verdict:
     return Verdict("inconclusive", reason, None, 0.0, False, ())
 
 
+def list_worst(checks: Sequence[Check]) -> list[Check]:
+    """List the checks that have failed, else those that are inconclusive; the first of them decides the gate."""
+    worst = ([check for check in checks if check.decision == decision] for decision in ("fail", "inconclusive"))
+    return next(filter(None, worst), [])
+
+
 def combine_checks(checks: Sequence[Check], flaw: str | None) -> tuple[Decision, str]:
     """Return the decision of a gate and its reason in one line."""
     if flaw:
         return "inconclusive", flaw
     if not checks:
         return "inconclusive", "no attack was measured (controls are not checked)"
-    for decision in ("fail", "inconclusive"):
-        bad = [check for check in checks if check.decision == decision]
-        if bad:
-            first, more = bad[0], f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
-            return bad[0].decision, f"{first.protocol} under {first.attack}: {first.reason}{more}"
+    if bad := list_worst(checks):
+        first, more = bad[0], f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+        return first.decision, f"{first.protocol} under {first.attack}: {first.reason}{more}"
     measures = dict.fromkeys(check.measure for check in checks)
     return "pass", " and ".join(_describe_pass([c for c in checks if c.measure == name]) for name in measures)
 

@@ -130,7 +130,7 @@ class CompactRows:
         for row in rows:
             if row.design not in self.designs:
                 self.designs.append(row.design)
-            case = (row.case, row.group)
+            case = (row.case, row.prompt_group or row.cluster)
             place = self._places.setdefault(case, len(self._cases))
             if place == len(self._cases):
                 self._cases.append(case)

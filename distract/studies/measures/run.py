@@ -118,17 +118,18 @@ def list_marks(fixed: Sequence[CompactRow], flips: Sequence[CompactRow], attack:
     judged = set[Unit]()
     starts = {pair_unit(row): row for row in flips if row.target is None}
     for row in (*fixed, *flips):
-        if row.attack == attack and row.excluded is None:
+        if row.attack == attack:
             start = starts.get(pair_unit(row)) if row.target is not None else None
             at = "ab".index(row.target) if start is not None else 0
             response, ends = (row.a, row.b)[at], row.passes
             sides = ends if start is None else (start.passes[at], ends[at])
             unit = (row.case, response.author, response.severity)
-            if None not in sides:  # a response in several comparisons has one score
+            if row.excluded is not None or None not in sides:  # a response in several comparisons has one score
                 if unit in judged:
                     continue
                 judged.add(unit)
-            yield Trial(unit, row.group, _name_side(sides[0]), _name_side(sides[1]), rows=(start, row))
+            before, after = (_name_side(side) for side in sides)
+            yield Trial(unit, row.group, before, after, missing=row.excluded, rows=(start, row))
 
 
 def _name_side(is_above: bool | None) -> Outcome | None:
