@@ -1,5 +1,6 @@
 """Test the gate command: exit codes, outputs, requests, hostile input."""
 
+import hashlib
 import json
 import signal
 from collections.abc import Callable, Sequence
@@ -278,7 +279,94 @@ def test_one_order_passes_only_where_it_is_drawn(run: Run, judge: str, orders: s
 
 # Noise and baselines.
 
-NOISY = ("--judge", "planted:random", *RULES, *PAIRWISE, "--orders", "given")
+UNPROBED = ("--no-probe", "--unlabelled-reason", "it rates one\ncriterion")
+
+
+def test_coin_without_labels_never_passes(run: Run) -> None:
+    data = write("d.jsonl", cases(60))
+    gate = ("gate", "--judge", "planted:coin", *RULES, *PAIRWISE, "--max-flip-rate", "0.1")
+    coin = run(*gate, "--data", data, "--json")
+    assert (coin.code, coin.document["usable"]) == (3, {"pairwise": "not shown"})
+    assert "right about both questions in" in coin.document["reason"]
+    fair = run("gate", "--judge", "planted:fair", *gate[3:], "--data", data, "--json")
+    assert (fair.code, fair.document["usable"]) == (0, {"pairwise": "yes"})
+    waived = run(*gate, "--data", data, *UNPROBED, "--junit", "j.xml", "--summary", "s.md", "--out", "w")
+    assert (waived.code, is_green("j.xml")) == (0, True)
+    first = "PASS, not shown to tell good from bad (it rates one criterion): "
+    assert waived.words.startswith(first)
+    assert first.strip(": ") in Path("s.md").read_text(encoding="utf-8")
+    assert "not shown to tell good from bad: it rates one criterion" in Path("j.xml").read_text(encoding="utf-8")
+    assert run("report", "w").words.startswith(first)
+    document = run(*gate, "--data", data, *UNPROBED, "--json").document
+    assert (document["usable"], document["unlabelled_reason"]) == ({"pairwise": "not measured"}, UNPROBED[2])
+    attack = ("attack", "--judge", "planted:coin", *RULES, *PAIRWISE, "--data", data, "--limit", "all", "--no-probe")
+    assert run(*attack, "--out", "r").code == 0
+    assert "left out by --no-probe" in run("gate", "r", "--max-flip-rate", "0.1").words
+    assert run("gate", "r", "--max-flip-rate", "0.1", *UNPROBED).words.startswith(first)
+
+
+@each(
+    "options, problem",
+    (("--no-probe",), "--no-probe needs --unlabelled-reason TEXT"),
+    (("--no-probe", "--unlabelled-reason", " "), "--no-probe needs --unlabelled-reason TEXT"),
+    (("--unlabelled-reason", "x"), "--unlabelled-reason needs --no-probe"),
+)
+def test_waiver_needs_both_options(run: Run, options: Sequence[str], problem: str) -> None:
+    check_refusal(run("gate", "--judge", "planted:coin", "--max-flip-rate", "0.1", *options), problem)
+
+
+def test_labels_decide_where_there_are_enough(run: Run) -> None:
+    data = write("d.jsonl", cases(60, preferred="x"))
+    gate = ("gate", "--judge", "planted:coin", *RULES, *PAIRWISE, "--max-flip-rate", "0.1", "--data", data)
+    waived = run(*gate, *UNPROBED, "--json").document
+    assert (waived["decision"], waived["usable"]) == ("inconclusive", {"pairwise": "not shown"})
+    assert any(note.startswith("--no-probe changes nothing where labels") for note in waived["notes"])
+
+
+def test_copies_of_a_prompt_are_one_prompt(run: Run) -> None:
+    spellings = ("{} ", "{}\n\n", "{}\u200b", "  {}", "Ｎ{}")
+    records = [
+        {**one, "prompt": spellings[at % 5].format("ame a colour.") if at % 5 == 4 else
+         spellings[at % 5].format("Name a colour.") + " " * (at // 5)}
+        for at, one in enumerate(cases(60))
+    ]  # fmt: skip
+    data = write("d.jsonl", records)
+    gate = ("--max-flip-rate", "0.1", *UNPROBED)
+    assert run("gate", "--judge", "planted:fair", *RULES, *PAIRWISE, "--data", data, *gate).code == 3
+    attack = ("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--data", data, "--limit", "all", "--out", "r")
+    assert run(*attack).code == 0
+    assert "only 1 prompt; at least 29 are needed to pass at 0.1" in run("gate", "r", *gate).words
+    # Rows of earlier versions have no groups; their cases have.
+    rows = [json.loads(line) for line in Path("r/rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len({one.pop("prompt_group") for one in rows}) == 1
+    write("r/rows.jsonl", rows)
+    renew_checksums("r")
+    assert "only 1 prompt; at least 29 are needed to pass at 0.1" in run("gate", "r", *gate).words
+
+
+def test_run_without_its_cases_never_passes(run: Run) -> None:
+    attack = ("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--limit", "all", "--out", "r")
+    assert run(*attack, "--data", write("d.jsonl", cases(60))).code == 0
+    rows = [json.loads(line) for line in Path("r/rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    write("r/rows.jsonl", [{name: value for name, value in one.items() if name != "prompt_group"} for one in rows])
+    renew_checksums("r")
+    assert run("gate", "r", "--max-flip-rate", "0.1").code == 0
+    Path("r/cases.jsonl").unlink()
+    renew_checksums("r")
+    gate = run("gate", "r", "--max-flip-rate", "0.1", *UNPROBED)
+    assert (gate.code, "the run does not hold its cases" in gate.words) == (3, True)
+
+
+def renew_checksums(folder: str) -> None:
+    """Make a run whose files were changed look whole."""
+    path = Path(folder, "manifest.json")
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    names = [name for name in manifest["checksums"] if Path(folder, name).exists()]
+    manifest["checksums"] = {name: hashlib.sha256(Path(folder, name).read_bytes()).hexdigest() for name in names}
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+NOISY = ("--judge", "planted:random=0.7", *RULES, *PAIRWISE, "--orders", "one")
 """In a single order, this judge never ties."""
 
 
