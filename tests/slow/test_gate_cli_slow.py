@@ -302,21 +302,21 @@ def test_limit_and_seed_draw_cases(run: Run) -> None:
 
 def test_noisy_judge_passes_by_its_excess_and_reports_it(run: Run) -> None:
     data = write("d.jsonl", cases(400))
-    plain = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.2", "--json")
-    live = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.2", "--control", "--json")
+    plain = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.15", "--json")
+    live = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.15", "--control", "--json")
     assert (plain.code, live.code) == (1, 0)
     assert run("attack", *NOISY, "--data", data, "--control", "--limit", "all", "--out", "r").code == 0
-    finished = run("gate", "r", "--max-flip-rate", "0.2", "--control", "--json")
+    finished = run("gate", "r", "--max-flip-rate", "0.15", "--control", "--json")
     assert finished.code == 0
     for ran in (live, finished):
         (check,) = ran.document["checks"]
         assert check["measure"] == "excess_flip_rate"
-        assert check["value"] > 0.2 < check["reference"]
-        assert check["upper"] < 0.2
+        assert min(check["value"], check["reference"]) > 0.1
+        assert check["upper"] < 0.15
         assert check["k"] == round(check["n"] * check["reference"]) + check["only_here"] - check["only_there"]
-    table = run("gate", "r", "--max-flip-rate", "0.2", "--control")
+    table = run("gate", "r", "--max-flip-rate", "0.15", "--control")
     assert "noise" in table.out
-    assert "the flip rate is below 0.2" not in table.words
+    assert "the flip rate is below 0.15" not in table.words
     fits(table.out)
 
 
