@@ -142,7 +142,8 @@ def is_usable(name: str, count: int, condition: str, seed: int) -> tuple[bool, b
             for design in ("flip", "exchange")
         )
         filled = partial(pair, side(a), side(b), label=label(case, a, b))
-        plans = [judge_comparison(filled, protocol, Comparison(case, a, b), manner, False)]
+        # Without labels, pairs show only whether the order decides, by which a judge may only be called useless.
+        plans = [judge_comparison(filled, protocol, Comparison(case, a, b), manner, False)] if is_labelled else []
         if own := exchanges.get(case.id):
             plans += own.judge(exchanged, protocol, manner, False)
         parts.append([drive(plan, lambda requests: [*map(reply, requests)]) for plan in plans])
@@ -151,7 +152,7 @@ def is_usable(name: str, count: int, condition: str, seed: int) -> tuple[bool, b
     planned = (exchange or {}).get(protocol.name, 0)
     monitor = DiscernmentMonitor(protocol.name, None, find_source(exchange, protocol.name), planned=planned)
     groups = dict[str, list[Row]]()
-    for part in rng.sample(parts, len(parts)):
+    for part in filter(None, rng.sample(parts, len(parts))):
         groups.setdefault(part[0].group, []).extend(part)
     for rows in groups.values():
         if not monitor.is_open:
