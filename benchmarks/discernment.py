@@ -14,13 +14,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import math
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import product
+
+from scipy.stats import binom
 
 from distract.core.plan import drive
 from distract.core.plugin import Comparison, Protocol
@@ -182,7 +183,8 @@ def main() -> None:
     sizes = ", ".join(map(str, SIZES))
     print(f"called usable by finished runs and by live gates, in % of {seeds:,} seeds: the most over {sizes} prompts,")
     print("and for judges that know something, at 60 prompts")
-    most = MOST + 100 * 1.645 * math.sqrt(MOST / 100 * (1 - MOST / 100) / seeds)  # with the error of a simulation
+    # The error of a simulation, over all cells.
+    most = 100 * float(binom.isf(0.01 / len(cells), seeds, MOST / 100)) / seeds
     with ProcessPoolExecutor() as pool:
         shares = dict(zip(cells, pool.map(measure, *zip(*cells, strict=True), [seeds] * len(cells)), strict=True))
     print(f"{'':24}" + "".join(f"{one:>19}" for one in CONDITIONS))
@@ -193,6 +195,8 @@ def main() -> None:
             ends = own[1] if name in KNOWING and own else tuple(map(max, zip(*own, strict=True)))
             print(f"{' '.join(f'{share:.1f}' for share in ends):>19}", end="")
         print()
+    above = sum(max(pair) > MOST for (name, *_), pair in shares.items() if name in IGNORANT)
+    print(f"judges that know nothing: {above} of {len(IGNORANT) * len(SIZES) * len(CONDITIONS)} cells above {MOST:g}%")
     for (name, size, condition), pair in shares.items():
         is_goal = size == 60 and condition == "no labels"
         is_bad = max(pair) > most if name in IGNORANT else is_goal and min(pair) < LEAST

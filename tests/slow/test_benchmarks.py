@@ -37,6 +37,7 @@ def run_benchmark(name: str, *options: str) -> str:
             r"bradley-terry: shift +\d+\.\d",
         ),
         ("gate_errors", ["--repetitions", "20"], r"at 0\.10: fail 0\.\d+, at most 0\.05"),
+        ("discernment", ["--seeds", "2"], r"judges that know nothing: \d+ of 216 cells above 5%"),
         ("smallest_flip", ["--cases", "4", "--edits", "50"], r"planted:longer, \d+ flips of tweakset by prolixity"),
         ("plugin_start", ["--rounds", "1"], r"slower by +-?\d+\.\d"),
         ("anchors", ["--seeds", "1"], r"probabilities +the same judge +1 +0 +0"),
