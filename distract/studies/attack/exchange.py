@@ -50,11 +50,9 @@ class Exchange:
 
     def judge(self, row: RowFactory, protocol: Protocol, manner: Manner, helped: bool) -> list[Plan[Row]]:
         """Judge the response to each question against the other."""
-        turns: Sequence[Orders] = ("given", "swapped")
-        if manner.orders == "one":
-            turns = turns[:: 1 - 2 * (_hash(manner.seed, *(case.id for case in self.questions))[0] % 2)]
-        elif manner.orders != "given":
-            turns = turns[::-1]
+        is_drawn = _hash(manner.seed, *(case.id for case in self.questions))[0] % 2 == 0
+        is_given = {"given": True, "swapped": False}.get(manner.orders, is_drawn)
+        turns: tuple[Orders, Orders] = ("given", "swapped") if is_given else ("swapped", "given")
         plans = []
         for case, orders in zip(self.questions, turns, strict=True):
             own, other = sorted(case.responses, key=lambda one: one.author != case.id)
