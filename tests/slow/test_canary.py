@@ -409,7 +409,7 @@ def test_records_state_their_time_and_origin(shop: Shop) -> None:
     assert shop.attack("--judge-version", "july", out="a").code == 0
     shop.endpoint.new()
     shop.endpoint.judge = prefer_longer
-    decided = shop.run("gate", "a", "--max-flip-rate", "0.2", "--json")
+    decided = shop.run("gate", "a", "--max-flip-rate", "0.2", *UNPROBED, "--json")
     assert (decided.code, shop.endpoint.new()) == (0, 0)
     note = decided.document["notes"][0]
     assert re.match(r"judged on \d{4}-\d\d-\d\d at \d\d:\d\d UTC by http://127\.0\.0\.1:\d+/v1#m, engine openai", note)

@@ -94,7 +94,7 @@ class LiveGate:
             )
             for protocol in protocols
         }
-        self._judged = self._calls = 0
+        self._judged = self._calls = self._exchange_calls = 0
         # Pairs and requests while every check was open; the cost of all cases is projected from these.
         self._whole = (0, 0)
 
@@ -123,13 +123,14 @@ class LiveGate:
         for _, group in groupby(rows, key=lambda row: row.group):
             part, undecided = list(group), self.open
             by_protocol = {protocol: [row for row in part if row.protocol == protocol] for protocol in self._rules}
-            calls = len({key for row in part for key in row.keys})
+            keys = {key for row in part if row.design != "exchange" for key in row.keys}
+            exchanged = len({key for row in part for key in row.keys} - keys)
             self._judged += len({row.case for row in part})
-            self._calls += calls
+            self._calls, self._exchange_calls = self._calls + len(keys) + exchanged, self._exchange_calls + exchanged
             if len(undecided) == len(self.monitors):
                 pairs = max(map(_count_pairs, by_protocol.values()))
                 size = pairs if self._sizes is self._pairs else len({row.case for row in part})
-                self._whole = (self._whole[0] + size, self._whole[1] + calls)
+                self._whole = (self._whole[0] + size, self._whole[1] + len(keys))
             for protocol, discernment in self._discernments.items():
                 discernment.add(by_protocol[protocol])
             rates = {(protocol, find_measure(measure).name) for protocol, _, measure in undecided}
@@ -191,7 +192,10 @@ class LiveGate:
 
     def _effort(self, flaw: str | None) -> Effort:
         size, calls = self._whole
-        all_calls = round(calls / size * sum(self._sizes)) if size else 0
+        done, left = (sum(own.exchanges[at] for own in self._discernments.values()) for at in (0, 1))
+        all_calls = (
+            round(calls / size * sum(self._sizes) + self._exchange_calls * (1 + left / max(1, done))) if size else 0
+        )
         return Effort(
             cases=self._judged,
             of=self._cases,

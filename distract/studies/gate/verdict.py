@@ -359,8 +359,16 @@ class DiscernmentMonitor:
     def is_open(self) -> bool:
         """Whether more labelled pairs, or exchanges, may show what is still unknown."""
         one = self.assess()
-        is_left = self._source == "labels" or (isinstance(self._planned, int) and self._exchanged < self._planned)
-        return is_left and one.usable in ("not shown", None) and one.reason != SAME_ORDER
+        return (
+            (self._source == "labels" or self.exchanges[1] > 0)
+            and one.usable in ("not shown", None)
+            and one.reason != SAME_ORDER
+        )
+
+    @property
+    def exchanges(self) -> tuple[int, int]:
+        """The exchanges that were judged, and those that are left."""
+        return self._exchanged, max(0, self._planned - self._exchanged) if isinstance(self._planned, int) else 0
 
     def batch_size(self) -> int:
         """Return how many prompts can be judged at once with only the last able to show anything."""
