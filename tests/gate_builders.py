@@ -63,14 +63,20 @@ def make_run(rows: Sequence[Row], name: str = "now", flaw: str | None = None, **
         "attacks": attacks or ["f"], "controls": [], "protocols": protocols or {"pairwise": []}, "generator": "rules",
     }  # fmt: skip
     # The judge of unlabelled rows reads the question, so that they may pass.
-    authors = {one.case: {"a": one.a.author, "b": one.b.author}.get(one.label, one.label) for one in rows if one.label}
-    cases = [Case(name, (name,), tuple(Response(at, (at,)) for at in "xy"), own) for name, own in authors.items()]
+    is_labelled = any(one.label for one in rows)
     usual |= parameters
     exchanged = (
-        [] if cases else [one for name, own in usual["protocols"].items() for one in exchange_rows(name, bool(own))]
+        []
+        if is_labelled
+        else [one for name, own in usual["protocols"].items() for one in exchange_rows(name, bool(own))]
     )
-    usual |= {} if cases else {"exchange": dict.fromkeys(usual["protocols"], EXCHANGES)}
-    return LoadedRun(Path(name), usual, (*rows, *exchanged), (), flaw, None, cases=cases)
+    usual |= {} if is_labelled else {"exchange": dict.fromkeys(usual["protocols"], EXCHANGES)}
+    every, authors = (*rows, *exchanged), dict[str, str | None]()
+    for one in every:
+        own = {"a": one.a.author, "b": one.b.author}.get(one.label or "", one.label)
+        authors[one.case] = authors.get(one.case) or (None if one.design == "exchange" else own)
+    cases = [Case(name, (name,), tuple(Response(at, (at,)) for at in "xy"), own) for name, own in authors.items()]
+    return LoadedRun(Path(name), usual, every, (), flaw, None, cases=cases)
 
 
 EXCHANGES = 6

@@ -22,8 +22,8 @@ _LOOKALIKES = str.maketrans(
 )
 
 
-_UNSEEN = re.compile("[\u034f\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-"""Marks that only choose between forms of the character before them."""
+_UNSEEN = re.compile("[\u034f\u17b4\u17b5\u180b-\u180f\u2065\ufe00-\ufe0f\ufff0-\ufff8\U000e0000-\U000e0fff]")
+"""What Unicode lets a font ignore, besides format characters and fillers."""
 
 
 def fold_text(text: str) -> str:

@@ -197,11 +197,6 @@ def p_above(k: float, n: float, threshold: float) -> float:
     return 1.0 if k == 0 else float(betainc(k, n - k + 1, threshold))
 
 
-def least_n(threshold: float, confidence: float) -> int:
-    """Return the smallest number of trials that, without any hit, show a rate below ``threshold``."""
-    return math.floor(math.log(1 - confidence) / math.log1p(-threshold)) + 1
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down adjustment, in the order given; each at least its raw value and at most 1."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])

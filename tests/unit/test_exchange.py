@@ -71,14 +71,22 @@ def test_pairs_depend_on_the_seed_alone() -> None:
 
 def test_pairs_share_a_language_and_a_number_of_turns() -> None:
     german = [
-        case_of(at, GERMAN + " " * at + str(at), "Das Wetter ist nicht gut, und es wird kalt.") for at in (50, 51)
+        case_of(at, GERMAN + " " * at + str(at), f"Das Wetter ist nicht gut, und es wird {at} Grad.") for at in (50, 51)
     ]
-    chinese = [case_of(at, f"天气怎么样{at}", "天气很好") for at in (60, 61, 62)]
+    chinese = [case_of(at, f"天气怎么样{at}", f"天气很好{at}") for at in (60, 61, 62)]
     dialogue = Case("d", ("a question", "and another"), (Response("x", ("an answer", "and another")),))
     names = [{case.id for case in one.questions} for one in pair_prompts([*german, *chinese, dialogue], 0).values()]
     assert {"c50", "c51"} in names
     assert len(names) == 2
     assert all("d" not in pair for pair in names)
+
+
+def test_equal_responses_are_never_paired() -> None:
+    short = [case_of(at, f"Is it true that {at} is even?", ("No.", "Yes.")[at % 2]) for at in range(20)]
+    for one in (pairs := pair_prompts(short, 0)).values():
+        assert len({response.text for response in one.questions[0].responses}) == 2
+    assert len(pairs) == 10
+    assert pair_prompts([case_of(at, text="no.  " if at % 2 else "No.") for at in range(20)], 0) == {}
 
 
 def test_no_more_pairs_than_tell_enough() -> None:
@@ -169,7 +177,10 @@ def test_judge_that_prefers_responses_whatever_the_question_shows_nothing(prefer
     assert (values, counts) == ([], ExchangeCounts(0, 0, 40))
 
 
-@given(st.text(max_size=30), st.sampled_from(["\u200b", "\ufeff", "\u2060", "\u00ad", "\x00", "\ufe0f", "\u3164"]))
+@given(
+    st.text(max_size=30),
+    st.sampled_from(["\u200b", "\ufeff", "\u2060", "\u00ad", "\x00", "\ufe0f", "\u3164", "\u17b4", "\U000e0002"]),
+)
 def test_spelling_changes_no_prompt_group(text: str, unseen: str) -> None:
     for other in (f"{text} \n\n", text + unseen, text.replace(" ", " \t\n"), unicodedata.normalize("NFD", text)):
         assert case_of(0, f"x{other}").prompt_group == case_of(0, f"x{text}").prompt_group

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -301,7 +302,7 @@ def test_coin_without_labels_never_passes(run: Run) -> None:
     assert (document["usable"], document["unlabelled_reason"]) == ({"pairwise": "not measured"}, UNPROBED[2])
     attack = ("attack", "--judge", "planted:coin", *RULES, *PAIRWISE, "--data", data, "--limit", "all", "--no-probe")
     assert run(*attack, "--out", "r").code == 0
-    assert "left out by --no-probe" in run("gate", "r", "--max-flip-rate", "0.1").words
+    assert "--no-probe leaves it out" in run("gate", "r", "--max-flip-rate", "0.1").words
     assert run("gate", "r", "--max-flip-rate", "0.1", *UNPROBED).words.startswith(first)
 
 
@@ -347,14 +348,30 @@ def test_copies_of_a_prompt_are_one_prompt(run: Run) -> None:
 def test_run_without_its_cases_never_passes(run: Run) -> None:
     attack = ("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--limit", "all", "--out", "r")
     assert run(*attack, "--data", write("d.jsonl", cases(60))).code == 0
+    shutil.copytree("r", "s")
     rows = [json.loads(line) for line in Path("r/rows.jsonl").read_text(encoding="utf-8").splitlines()]
     write("r/rows.jsonl", [{name: value for name, value in one.items() if name != "prompt_group"} for one in rows])
     renew_checksums("r")
     assert run("gate", "r", "--max-flip-rate", "0.1").code == 0
-    Path("r/cases.jsonl").unlink()
-    renew_checksums("r")
-    gate = run("gate", "r", "--max-flip-rate", "0.1", *UNPROBED)
-    assert (gate.code, "the run does not hold its cases" in gate.words) == (3, True)
+    for folder in "rs":  # without groups, and with them
+        Path(folder, "cases.jsonl").unlink()
+        renew_checksums(folder)
+        gate = run("gate", folder, "--max-flip-rate", "0.1", *UNPROBED)
+        assert (gate.code, "the run does not hold its cases" in gate.words) == (3, True)
+
+
+def test_measured_judge_needs_no_waiver_and_a_probe_overrides_one(run: Run) -> None:
+    data = write("d.jsonl", cases(60))
+    attack = ("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--limit", "all", "--data", data, "--out", "r")
+    assert "fewer than 8 prompts are labelled: 30 exchanges of responses between two prompts" in " ".join(
+        run(*attack).err.split()
+    )
+    waived = run("gate", "r", "--max-flip-rate", "0.1", *UNPROBED, "--json").document
+    assert (waived["decision"], waived["usable"]) == ("pass", {"pairwise": "yes"})
+    Path("distract.toml").write_text('[gate]\nprobe = false\nunlabelled-reason = "r"\n', encoding="utf-8")
+    gate = ("gate", "--judge", "planted:coin", *RULES, *PAIRWISE, "--max-flip-rate", "0.1", "--data", data, "--dry-run")
+    assert "has no exchange, since --no-probe leaves it out" in " ".join(run(*gate).err.split())
+    assert "30 exchanges of responses" in " ".join(run(*gate, "--probe").err.split())
 
 
 def renew_checksums(folder: str) -> None:

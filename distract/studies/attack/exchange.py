@@ -10,34 +10,36 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from distract.core.plain_text import fold_text
 from distract.core.plan import Plan
 from distract.core.plugin import Comparison, Protocol
+from distract.core.printable import count
 from distract.core.records import Case, Response, Row
 from distract.data.good_responses import pairs
 from distract.judging.comparison import RowFactory, judge_comparison, label, side
 from distract.judging.orders import Manner, Orders
 from distract.rewriting.fidelity.language import name_language
-from distract.stats.figure import CONFIDENCE
-from distract.stats.intervals import least_n
 from distract.studies.measures.run import AnyRow, read_outcome
 
 CHANCE = 0.5
 
-LEAST = least_n(CHANCE, CONFIDENCE)
-"""Labelled prompts below which even a judge that is right about all of them may be guessing."""
+LEAST = 8
+"""Labelled prompts that can show a judge: one that is right about all needs 5 in a finished run and 6 in a live gate,
+and a few more where it is asked in several ways.
+"""
 
 FEW_LABELS = f"fewer than {LEAST} prompts are labelled"
 
 MOST = 50
 """Pairs of prompts that tell enough; more would only cost more."""
 
-NOT_PROBED = "left out by --no-probe"
-NO_PAIR = "there are fewer than two prompts with responses in one language"
+NOT_PROBED = "--no-probe leaves it out"
+NO_PAIR = "there are fewer than two prompts with different responses in one language"
 NO_QUESTION = "the judge takes no question"
 NO_OTHERS = "it shows more than two responses"
 
@@ -90,8 +92,12 @@ def pair_prompts(cases: Sequence[Case], seed: int) -> Mapping[str, Exchange]:
         alike.setdefault((len(response.turns), language), []).append((case, response))
     neighbours = list[tuple[tuple[Case, Response], ...]]()
     for group in alike.values():
-        group.sort(key=lambda one: (len(one[1].text), _hash(seed, one[0].id)))
-        neighbours += zip(group[::2], group[1::2], strict=False)
+        waiting = list[tuple[Case, Response]]()  # equal responses, between which no judge could choose
+        for one in sorted(group, key=lambda one: (len(one[1].text), _hash(seed, one[0].id))):
+            if waiting and fold_text(waiting[0][1].text) != fold_text(one[1].text):
+                neighbours.append((waiting.pop(), one))
+            else:
+                waiting.append(one)
     chosen = sorted(neighbours, key=lambda pair: _hash(seed, *(case.id for case, _ in pair)))[:MOST]
     places = {case.id: place for place, case in enumerate(cases)}
     ordered = (sorted(pair, key=lambda one: places[one[0].id]) for pair in chosen)
@@ -120,6 +126,15 @@ def number_exchanges(
     return numbers
 
 
+def describe_plan(parameters: Mapping[str, Any]) -> Iterator[str]:
+    """Say how many exchanges a run with these parameters judges, or why it has none; nothing where labels decide."""
+    numbers: Mapping[str, int | str] = parameters.get("exchange", {})
+    for number in dict.fromkeys(numbers.values()):
+        names = ", ".join(name for name, own in numbers.items() if own == number)
+        pairs = f"{count(number, 'exchange')} of responses between two prompts" if isinstance(number, int) else ""
+        yield f"{FEW_LABELS}: {pairs or f'{names} has no exchange, since {number}'}"
+
+
 @dataclass(frozen=True, slots=True)
 class ExchangeCounts:
     """The pairs of prompts that were judged: right about both questions, about neither, and all with both verdicts."""
@@ -138,7 +153,7 @@ class ExchangeCounts:
 
 def describe_gap(planned: int | str, counts: ExchangeCounts) -> str:
     """Say what exchanges show, or why there are none."""
-    return counts.describe() if isinstance(planned, int) else f"{FEW_LABELS}, and there is no exchange: {planned}"
+    return counts.describe() if isinstance(planned, int) else f"{FEW_LABELS}, and there is no exchange, since {planned}"
 
 
 def weigh_exchanges(rows: Sequence[AnyRow], rule: str | None) -> tuple[list[tuple[str, float]], ExchangeCounts]:

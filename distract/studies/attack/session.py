@@ -37,7 +37,14 @@ from distract.rewriting.stand_in import stand_in
 from distract.rewriting.writers import Verifier, Writer
 from distract.stats.trials import Design
 from distract.studies.attack import selection
-from distract.studies.attack.exchange import LEAST, Exchange, count_labelled, number_exchanges, pair_prompts
+from distract.studies.attack.exchange import (
+    LEAST,
+    Exchange,
+    count_labelled,
+    describe_plan,
+    number_exchanges,
+    pair_prompts,
+)
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.eligibility import Degradation, check_fit, parse_attacks
 from distract.studies.execution import set_up
@@ -355,7 +362,7 @@ def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[An
         stages=stages,
         samples=partial(samples, audited, cases),
         source=selected.source,
-        heading=tuple(heading(selected)),
+        heading=(*heading(selected), *describe_plan(record)),
         remarks=(remark,) if minimal else (),
     )
     return job

@@ -17,7 +17,7 @@ from distract.stats.measures import MEASURES, headline, primary_name
 from distract.stats.trials import EFFECTS, STYLES
 from distract.studies.attack.exchange import FEW_LABELS
 from distract.studies.attack.measures import AttackResult
-from distract.studies.attack.ranks import UNUSABLE, Usability, ranking_parts
+from distract.studies.attack.ranks import NO_LABELS, UNUSABLE, Usability, ranking_parts
 from distract.studies.attack.style import LEAST
 from distract.studies.attack.tables import excess_parts, family_notes, list_plots, measure_tables, strength_blocks
 from distract.studies.measures.run import ONE_PLACE, SAME_ORDER, read_effects
@@ -207,7 +207,7 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     yield from notes((describe_unusable(one, figures) for one in measured.usable if one.usable == "no"), "bad")
     yield from sentences(_paragraph(one, figures, parameters) for one in measured.usable if one.usable != "no")
     yield from rejection_parts(measured.rewrites)
-    gaps = {one.reason for one in measured.usable if one.reason.startswith(FEW_LABELS) and not one.exchanges}
+    gaps = {one.reason for one in measured.usable if one.reason.startswith((FEW_LABELS, NO_LABELS))}
     if list_plain(figures, "flip_rate") and gaps:
         yield from notes([f"{line(min(gaps))}, so nothing shows that the judge can tell good from bad"])
     if _has_dependence(figures) and measured.prompts < phrases.FEW:

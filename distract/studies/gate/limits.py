@@ -19,7 +19,6 @@ from distract.core import registry
 from distract.core.attack import name_effect
 from distract.core.errors import DataError, UsageError
 from distract.core.printable import share_hint
-from distract.stats import intervals
 from distract.stats.measures import MEASURES, list_limited, primary_name
 from distract.stats.trials import Measure
 from distract.studies import project
@@ -258,7 +257,7 @@ class Limits:
 
     def least_n(self, threshold: float) -> int:
         """Return the smallest number of verdicts that can pass without any hit."""
-        return min(MOST, intervals.least_n(threshold, self.confidence))
+        return min(MOST, math.floor(math.log(1 - self.confidence) / math.log1p(-threshold)) + 1)
 
     def document(self) -> dict[str, Any]:
         """Return JSON values for a run's record, without ``certify``, which does not affect the decision."""

@@ -25,7 +25,7 @@ from distract.data.good_responses import pairs
 from distract.stats import intervals
 from distract.stats.measures import MEASURES, headline
 from distract.studies.attack import session
-from distract.studies.attack.exchange import count_labelled
+from distract.studies.attack.exchange import count_labelled, describe_plan
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import AttackSelection
 from distract.studies.gate.checks import RowHits, build_check
@@ -396,7 +396,7 @@ def prepare(
         stages=stages,
         samples=partial(session.samples, design, selected.cases),
         source=selected.source,
-        heading=tuple(session.heading(selected)),
+        heading=(*session.heading(selected), *describe_plan(parameters)),
         remarks=tuple(remarks(parameters)),
     )
     return job

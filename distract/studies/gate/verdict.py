@@ -246,13 +246,15 @@ class Discernment:
     def waive(self, unlabelled_reason: str) -> Discernment:
         """Accept that nothing shows it, for a reason of the user's; labels and orders still count."""
         is_shown = self.source == "labels" or self.reason in (ranks.UNSTEADY, SAME_ORDER, NO_CASES)
-        return self if is_shown or not unlabelled_reason else replace(self, usable="not measured", reason="")
+        is_waived = unlabelled_reason and not is_shown and self.usable != "yes"
+        return replace(self, usable="not measured") if is_waived else self
 
 
 def assess_run(run: LoadedRun, briefs: CompactRows) -> list[Discernment]:
     """Assess the protocols of a finished run, whose cases do not depend on its verdicts."""
     rules: Mapping[str, Sequence[str]] = run.parameters["protocols"]
-    if not all(row.prompt_group for row in run.rows):
+    names = {case.id for case in run.cases}
+    if not all(row.prompt_group and row.case in names for row in run.rows):
         return [Discernment(protocol, None, NO_CASES, "") for protocol in rules]
     exchange = run.parameters.get("exchange")
     if exchange is None and count_labelled(run.cases) < LEAST:
@@ -302,10 +304,11 @@ class DiscernmentMonitor:
 
     def add(self, rows: Sequence[Row]) -> None:
         """Add the rows of one prompt."""
+        exchanged, rows = ([row for row in rows if (row.design == "exchange") is own] for own in (True, False))
         changes = [value for _, value in ranks.list_order_changes(rows)]
         self._ordered |= bool(changes)
-        self._orders |= {row.shown for row in rows if row.design != "exchange"}
-        means = self._list_labels(rows) if self._source == "labels" else self._list_exchanges(rows)
+        self._orders |= {row.shown for row in rows}
+        means = self._list_labels(rows) if self._source == "labels" else self._list_exchanges(exchanged)
         for bets, numbers in ((self._right, means), (self._wrong, means), (self._moved, changes)):
             if numbers:
                 bets.add(fmean(numbers) - CHANCE)
@@ -322,9 +325,8 @@ class DiscernmentMonitor:
 
     def _list_exchanges(self, rows: Sequence[Row]) -> list[float]:
         """List the exchange that a prompt begins, if it says anything."""
-        own = [row for row in rows if row.design == "exchange"]
-        values, counts = weigh_exchanges(own, self._rule)
-        self._exchanged += bool(own)
+        values, counts = weigh_exchanges(rows, self._rule)
+        self._exchanged += bool(rows)
         self._exchanges += counts
         return [value for _, value in values]
 
@@ -403,7 +405,7 @@ def conclude(
     if waived and decision == "pass":
         notes.append(f"not shown to tell good from bad: {unlabelled_reason}")
     if unlabelled_reason and len(waived) < len(judged):
-        notes.append("--no-probe changes nothing where labels, or the order, decide whether the judge can be used")
+        notes.append("--no-probe changes nothing where labels, exchanges or the order decide if a judge can be used")
     rates = {check.row.name for check in checks if check.kind in ("rate", "excess") and check.row.is_paired}
     default = [limits.default(name) for name in rates]
     return Verdict(

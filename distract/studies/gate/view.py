@@ -284,12 +284,11 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
     yield f"gate: {' and '.join(parts)}; stops as soon as all are decided or one has failed{least}"
     if limits.margin:
         yield f"margin: leads up to {limits.margin:g} are ties, in points of the score or averaged probability"
-    exchange: Mapping[str, int | str] | None = p.get("exchange")
-    if exchange is None:
-        yield "labels: none passes before labelled pairs show that the judge can tell good from bad"
-    elif most := max((one for one in exchange.values() if isinstance(one, int)), default=0):
-        pairs = f"up to {count(most, 'exchange')} of responses between two prompts"
-        yield f"no labels: none passes before {pairs} show that the judge can tell good from bad"
+    if waiver := own.get("unlabelled_reason"):
+        yield f"labels: where they are few, all may pass, not shown to tell good from bad ({line(waiver)})"
+    else:
+        source = "exchanges" if "exchange" in p else "labelled pairs"
+        yield f"labels: none passes before {source} show that the judge can tell good from bad"
     if own["budget"] is not None:
         yield f"budget: at most {count(own['budget'], 'call')}, including those answered from the store"
 

@@ -129,6 +129,8 @@ def list_marks(fixed: Sequence[CompactRow], flips: Sequence[CompactRow], attack:
                     continue
                 judged.add(unit)
             before, after = (_name_side(side) for side in sides)
+            if row.excluded is not None:  # then the original may have no score, which is not what is missing
+                before = before or "b"
             yield Trial(unit, row.group, before, after, missing=row.excluded, rows=(start, row))
 
 
