@@ -370,8 +370,8 @@ def test_measured_judge_needs_no_waiver_and_a_probe_overrides_one(run: Run) -> N
     assert (waived["decision"], waived["usable"]) == ("pass", {"pairwise": "yes"})
     Path("distract.toml").write_text('[gate]\nprobe = false\nunlabelled-reason = "r"\n', encoding="utf-8")
     gate = ("gate", "--judge", "planted:coin", *RULES, *PAIRWISE, "--max-flip-rate", "0.1", "--data", data, "--dry-run")
-    assert "has no exchange, since --no-probe leaves it out" in " ".join(run(*gate).err.split())
-    assert "30 exchanges of responses" in " ".join(run(*gate, "--probe").err.split())
+    assert "has no exchange, since --no-probe leaves it out" in run(*gate).words
+    assert "30 exchanges of responses" in run(*gate, "--probe").words
 
 
 def renew_checksums(folder: str) -> None:
