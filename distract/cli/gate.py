@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from distract.cli.bounds import CONFIDENCE, SHARE
 from distract.cli.command import PANELS, command, explicit_options
@@ -96,6 +97,13 @@ def gate(run: Path | None, as_json: bool, junit: Path | None, github: bool, summ
     from distract.studies.gate.view import gate_report
     from distract.studies.project import find_project
 
+    typed = [
+        name
+        for name in ("probe", "unlabelled_reason")
+        if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    if more["probe"] and typed == ["probe"]:
+        more["unlabelled_reason"] = None  # from a file of settings, which --probe overrides
     pages = Pages.take(more)
     outputs, judge = Outputs(junit, github, summary, as_json), more["judge"] or ""
     if not terminal().is_dry:

@@ -83,7 +83,7 @@ def decide(
     run: Path | None, more: dict[str, Any], written: Mapping[str, str], listener: Listener
 ) -> tuple[Verdict, LoadedRun | None]:
     """Decide whether rewrites mislead a judge too often."""
-    unlabelled_reason = _check_waiver(more.get("probe", True), more.pop("unlabelled_reason", None), written)
+    unlabelled_reason = _check_waiver(more.get("probe", True), more.pop("unlabelled_reason", None))
     baseline_path, control = more.pop("baseline", None), more.get("control", False)
     if more.get("max_rise") is not None and baseline_path is None:
         raise UsageError("--max-rise needs --baseline")
@@ -116,10 +116,8 @@ def decide(
     return verdict, loaded
 
 
-def _check_waiver(is_probed: bool, reason: str | None, written: Collection[str]) -> str:
+def _check_waiver(is_probed: bool, reason: str | None) -> str:
     """Return why a judge may pass although nothing shows that it can tell good from bad; empty if it may not."""
-    if is_probed and "probe" in written and "unlabelled_reason" not in written:
-        return ""  # the command line overrides a file of settings
     if is_probed and reason is not None:
         raise UsageError("--unlabelled-reason needs --no-probe: a probe shows whether the judge may pass")
     if not is_probed and not (reason or "").strip():
