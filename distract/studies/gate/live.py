@@ -433,6 +433,7 @@ def _narrow_audit(parameters: AuditConfig, places: frozenset[CheckKey], doubtful
         protocols=tuple(protocol for protocol in parameters.protocols if protocol.name in protocols),
         attacks=tuple(attack for attack in parameters.attacks if attack.name in attacks),
         only=only,
+        exchanged=parameters.exchanged & doubtful,
         resample=parameters.resample and bool(only),
     )
 
