@@ -166,6 +166,7 @@ def make_protocol(
         summary=f"{path.name} {spec.summary}",
         reads="text",
         reference="required" if "reference" in prompt.slots else "",
+        reads_question="question" in prompt.slots,
         prompts=(prompt,),
         checksum=checksum or hashlib.sha256(json.dumps([body, table, limit, temperature]).encode()).hexdigest(),
     )
