@@ -270,7 +270,8 @@ def options_of(name: str) -> set[str]:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None, name
     inner = command.commands.values() if isinstance(command, click.Group) else ()
-    return {option for one in (command, *inner) for parameter in one.params for option in parameter.opts} | {"--help"}
+    parameters = [parameter for one in (command, *inner) for parameter in one.params]
+    return {option for one in parameters for option in (*one.opts, *one.secondary_opts)} | {"--help"}
 
 
 PAGE_COMMANDS = {name: options_of(name) for name in cli.list_commands(click.Context(cli))}

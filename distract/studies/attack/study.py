@@ -28,6 +28,7 @@ _SHARED = (
 def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str, Any]:
     """Combine the parameters of ``run.json`` and the result into a run's summary."""
     minimal: dict[str, Any] = {}
+    exchanges = {one.protocol: asdict(one.exchanges) for one in measured.usable if one.exchanges}
     if measured.smallest is not None:
         from distract.studies.attack.minimal.edits import count_words
 
@@ -37,6 +38,7 @@ def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str,
         **{name: parameters[name] for name in _SHARED},
         "rejected": count_reasons(measured.rewrites),
         "usable": {one.protocol: one.usable for one in measured.usable},
+        **({"exchanges": exchanges} if exchanges else {}),
         "ranking": [flatten_ranked(one, "attack") for one in measured.standings],
         "control_of": dict(parameters.get("control_of", {})),
         "strength": [flatten_ranked(one, "invalid", "excluded") for one in measured.strengths],
