@@ -184,7 +184,10 @@ def main() -> None:
     print(f"called usable by finished runs and by live gates, in % of {seeds:,} seeds: the most over {sizes} prompts,")
     print("and for judges that know something, at 60 prompts")
     # The error of a simulation, over all cells.
-    most = 100 * float(binom.isf(0.01 / len(cells), seeds, MOST / 100)) / seeds
+    tail = 0.01 / len(cells)
+    most, least = (
+        100 * float(binom.isf(chance, seeds, goal / 100)) / seeds for chance, goal in ((tail, MOST), (1 - tail, LEAST))
+    )
     with ProcessPoolExecutor() as pool:
         shares = dict(zip(cells, pool.map(measure, *zip(*cells, strict=True), [seeds] * len(cells)), strict=True))
     print(f"{'':24}" + "".join(f"{one:>19}" for one in CONDITIONS))
@@ -199,7 +202,7 @@ def main() -> None:
     print(f"judges that know nothing: {above} of {len(IGNORANT) * len(SIZES) * len(CONDITIONS)} cells above {MOST:g}%")
     for (name, size, condition), pair in shares.items():
         is_goal = size == 60 and condition == "no labels"
-        is_bad = max(pair) > most if name in IGNORANT else is_goal and min(pair) < LEAST
+        is_bad = max(pair) > most if name in IGNORANT else is_goal and min(pair) < least
         bad += (
             [f"{name}, {size} prompts, {condition}: {' and '.join(f'{share:.1f}%' for share in pair)}"]
             if is_bad
