@@ -64,7 +64,7 @@ def toss(*parts: str) -> float:
 
 def read(question: str, response: str) -> float:
     """Return 1 for the response to a question, which names its topic, else 0."""
-    return float(question.split()[1] in response)
+    return float(question.split()[1] in response.split())
 
 
 IGNORANT: Mapping[str, Judge] = {
