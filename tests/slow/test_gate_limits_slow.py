@@ -29,13 +29,14 @@ from distract.core.registry import protocols
 from distract.judging.comparison import leading_sides
 from distract.judging.orders import Manner
 from distract.stats.intervals import holm, upper_bound
-from distract.studies.attack.ranks import check_usability
+from distract.studies.attack.ranks import check_protocols
 from distract.studies.gate import monitor as gate
 from distract.studies.gate.exact import clustered_hits_reason, few_prompts_reason, shrink_counts
 from distract.studies.gate.limits import Decision, Limits
 from distract.studies.gate.monitor import LONGEST, Bets, Direction, boundary, end_probability, log_mean, outcome_gains
 from distract.studies.gate.power import analyse_power, compute_path, decision_chances
 from distract.studies.gate.verdict import DiscernmentMonitor
+from distract.studies.measures.compact_rows import CompactRows
 
 UNEVEN = (1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 7, 8, 9, 10, 12, 14, 17, 22, 45) * 3
 
@@ -333,10 +334,11 @@ PAIRS = [Comparison(case(f"c{at}"), *case().responses) for at in range(200)]
 def test_a_place_is_no_quality(judge: str, orders: Any, share: float, prompts: int) -> None:
     random.seed(1)
     finished, live, seeds = 0, 0, 400 if orders == "one" else 40
+    rules: dict[str, tuple[str, ...]] = {"pairwise": ()}
     for manner in (Manner(orders, seed=seed) for seed in range(seeds)):
         firsts = [leading_sides(protocols()["pairwise"], pair, manner)[0] for pair in PAIRS[:prompts]]
         rows = place_rows(["ab"[random.random() >= share] + first for first in firsts], PLACERS[judge])[::2]
-        finished += check_usability(rows, "pairwise", None).usable == "yes"
+        finished += check_protocols(CompactRows(rows, rules), rules)[0].usable == "yes"
         monitor = DiscernmentMonitor("pairwise", None, "labels")
         for row in rows:
             monitor.add([row])

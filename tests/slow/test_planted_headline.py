@@ -26,9 +26,10 @@ from distract.models.scripted import PLANTED, make_planted
 from distract.rewriting.writers import find_writer
 from distract.stats.figure import count
 from distract.stats.measures import MEASURES
-from distract.studies.attack.ranks import check_usability
+from distract.studies.attack.ranks import check_protocols
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import audit_case
+from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import list_trials
 
 PAGE = Path(__file__).parents[2] / "docs" / "reading-results.md"
@@ -201,9 +202,9 @@ def test_usability_with_permuted_labels_is_seldom_shown(judge: str, protocol: st
     rows = [row for row in judge_all(judge) if row.protocol == protocol and row.target is None]
     cases = sorted({row.case for row in rows})
     random = Random(f"usable {judge} {protocol}")
-    shown = 0
+    shown, rules = 0, {protocol: [rule for rule in RULES[protocol] if rule]}
     for _ in range(PERMUTATIONS):
         swapped = {case for case in cases if random.random() < 0.5}
-        shown += check_usability(relabel(rows, swapped), protocol, RULES[protocol][0]).usable == "yes"
+        shown += check_protocols(CompactRows(relabel(rows, swapped), rules), rules)[0].usable == "yes"
     # One-sided at 5%: at most 10 of 200 are expected, and 17 lie within two standard errors.
     assert shown <= 17

@@ -388,8 +388,10 @@ def test_planted_judge_is_asked_once_and_from_the_store(run: Run) -> None:
 
 @pytest.mark.parametrize("protocol", ["absolute", "prepair", "rank", "base"])
 def test_any_protocol_has_anchors(run: Run, protocol: str) -> None:
-    settings = ("--protocol", protocol, "--size", 20, "--limit", 30)
-    assert run("anchors", "make", "--judge", "planted:longer", *settings).code == 0
+    make = ("anchors", "make", "--judge", "planted:longer", "--protocol", protocol, "--size", 20, "--limit", 30)
+    (plan,) = run(*make, "--dry-run", "--json").document["plans"]
+    ran = run(*make)
+    assert (ran.code, f"{plan['requests'][protocol]} made" in ran.err) == (0, True), ran.err
     assert run("anchors", "check", "anchors.json").code == 0
     assert run("anchors", "check", "anchors.json", "--judge", "planted:first").code == 1
 

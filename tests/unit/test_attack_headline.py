@@ -22,7 +22,7 @@ from distract.stats.figure import Figure, count
 from distract.stats.measures import MEASURES
 from distract.stats.trials import Aim
 from distract.studies.attack import style
-from distract.studies.attack.ranks import check_usability
+from distract.studies.attack.ranks import check_protocols
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import list_marks, list_trials
 
@@ -145,14 +145,16 @@ def test_response_is_held_against_the_mark_once(seed: int, designs: tuple[str, .
 @given(seeds)
 def test_usable(seed: int) -> None:
     run = make_run(seed, ("flip",))
-    for protocol, rule in RULED:
+    for protocol, rules in RULES.items():
+        alone = {protocol: rules}
+        (own,) = check_protocols(CompactRows((r for r in run.rows if r.protocol == protocol), alone), alone)
         right, changes = dict[str, float](), dict[str, float]()
         for case, one in run.baselines(protocol).items():
             verdicts = [judgment.preferred for judgment in one.judgments]
             if len(verdicts) > 1 and None not in verdicts:
                 changes[case] = float(verdicts[0] != verdicts[1])
             if not one.excluded and one.label in ("a", "b"):
-                verdict = decide(one, rule)
+                verdict = decide(one, own.rule)
                 right[case] = 0.5 if verdict == "tie" else float(verdict == one.label)
         bounds = [find_bounds(values, run.prompts(values)) for values in (right, changes)]
         (low, high), (inconsistent, _) = bounds
@@ -161,8 +163,7 @@ def test_usable(seed: int) -> None:
             usable = "no"
         if not right and not changes:
             usable = None
-        flips = [one for one in run.rows if (one.protocol, one.design) == (protocol, "flip")]
-        assert check_usability(flips, protocol, rule).usable == usable
+        assert own.usable == usable
 
 
 def find_bounds(values: Values, prompts: list[str]) -> tuple[float, float]:

@@ -169,6 +169,18 @@ def test_live_gate_stops_once_exchanges_show_enough() -> None:
     assert not unread.is_open
 
 
+def test_order_of_exchanges_calls_no_judge_useless() -> None:
+    """Who does not know which response belongs to a question may well follow the place."""
+    monitor = DiscernmentMonitor("pairwise", None, "exchange", planned=20)
+    rows = [
+        row(f"x{at}", [verdict("a"), verdict("b")], design="exchange", label="a") for at in range(20) for _ in range(2)
+    ]
+    for at in range(20):
+        monitor.add(rows[2 * at : 2 * at + 2])
+    (finished,) = check_protocols(CompactRows(rows, {"pairwise": []}), {"pairwise": []}, {"pairwise": 20})
+    assert finished.usable == monitor.assess().usable == "not shown"
+
+
 @given(st.lists(st.sampled_from("ab"), min_size=40, max_size=40))
 def test_judge_that_prefers_responses_whatever_the_question_shows_nothing(preferred: list[str]) -> None:
     """It is right about the question whose response it prefers, and wrong about the other."""

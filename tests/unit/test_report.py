@@ -63,6 +63,21 @@ def test_names_with_markup_and_escapes_are_shown_verbatim() -> None:
     assert "\x1b" not in text
 
 
+def test_few_labels_are_told_beside_exchanges() -> None:
+    rows = [row(f"c{i}", [A, A], label="a" if i < 5 else None) for i in range(9)]
+    rows += [row(f"c{i}", [B, B], attack="f", target="b") for i in range(9)]
+    judged = [row(f"x{i}", [A, A], design="exchange", label="a") for i in range(8) for _ in range(2)]
+    text = " ".join(render([*rows, *judged], ["f"], exchange={"pairwise": 8}).split())
+    exchanged = "right about both questions in 8 of 8 exchanges, about neither in 0"
+    assert f"pairwise: {exchanged}. Right in 5 of 5 labelled pairs before any rewrite" in text
+
+
+def test_unlabelled_run_without_exchanges_shows_nothing_of_the_judge() -> None:
+    rows = [row(f"c{i}", [A, A]) for i in range(9)] + [row(f"c{i}", [B, B], attack="f", target="b") for i in range(9)]
+    text = " ".join(render(rows, ["f"]).split())
+    assert "no response is labelled better, so nothing shows that the judge can tell good from bad" in text
+
+
 def test_tables_with_the_longest_names_fit_eighty_columns() -> None:
     judgments = [[A, A], [B, B], [A, B], [A, A], [A, A], [B, A]] * 40
     rows = [row(f"c{i}", [A, A]) for i in range(240)]

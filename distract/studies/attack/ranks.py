@@ -78,11 +78,6 @@ def check_protocols(
     return [_assess(*place, one, p) for place, one, p in zip(places, evidence, adjusted, strict=True)]
 
 
-def check_usability(rows: Sequence[AnyRow], protocol: str, rule: str | None) -> Usability:
-    """Check whether a single protocol can tell good from bad, on the labelled pairs before any rewrite."""
-    return _assess(protocol, rule, _Evidence.of_labels(rows, rule), 0.0)
-
-
 @dataclass(frozen=True, slots=True)
 class _Evidence:
     """What tells whether a protocol can be used; ``gap`` says why nothing does."""
@@ -98,16 +93,12 @@ class _Evidence:
     ) -> _Evidence:
         rows = briefs.of(protocol, "flip")
         if exchange is None:
-            return cls.of_labels(rows, rule)
+            doubts = doubt_labels(rows)
+            return cls(rows, list_accuracies(rows, rule, doubts), ONE_PLACE if doubts else NO_LABELS)
         planned = exchange.get(protocol, 0)
         own = briefs.of(protocol, "exchange")
         values, counts = weigh_exchanges(own, rule)
         return cls(rows, values, describe_gap(planned, counts), counts if isinstance(planned, int) else None)
-
-    @classmethod
-    def of_labels(cls, rows: Sequence[AnyRow], rule: str | None) -> _Evidence:
-        doubts = doubt_labels(rows)
-        return cls(rows, list_accuracies(rows, rule, doubts), ONE_PLACE if doubts else NO_LABELS)
 
 
 def _assess(protocol: str, rule: str | None, own: _Evidence, p: float) -> Usability:

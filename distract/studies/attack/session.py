@@ -211,6 +211,10 @@ class AttackSelection:
             return None
         return pair_prompts(self.cases, self.seed) if self.probe else {}
 
+    def number_exchanges(self, protocols: Sequence[Protocol]) -> Mapping[str, int | str] | None:
+        """Return the number of exchanges by protocol, or why it has none; None where labels decide."""
+        return None if self.exchanges is None else number_exchanges(self.exchanges, protocols, self.probe)
+
 
 def select(
     *,
@@ -281,8 +285,7 @@ def audit_config(selected: AttackSelection, setup: Setup) -> AuditConfig:
     check_fit(setup.protocols, selected.scope.designs, selected.cases, helped=setup.helped)
     asked: Any = {"judge": setup.judge, "protocols": setup.protocols, "manner": setup.manner, "helped": setup.helped}
     written: Any = {"writer": selected.writer, "seed": selected.seed, "verifier": selected.verifier}
-    if selected.exchanges is not None:
-        numbers = number_exchanges(selected.exchanges, setup.protocols, selected.probe)
+    if (numbers := selected.number_exchanges(setup.protocols)) is not None:
         names = frozenset(name for name, number in numbers.items() if isinstance(number, int))
         written |= {"exchanges": selected.exchanges, "exchanged": names}
     return AuditConfig(
@@ -308,13 +311,11 @@ def parameters(selected: AttackSelection, setup: Setup) -> dict[str, Any]:
         with suppress(UsageError):
             floors |= {one.name: find_mark(one).value} if one.rules else {}
     kin = setup.kin_notes(generators, authors)
-    exchange = {}
-    if selected.exchanges is not None:  # else labels decide
-        exchange = {"exchange": number_exchanges(selected.exchanges, setup.protocols, selected.probe)}
+    numbers = selected.number_exchanges(setup.protocols)
     return {
         **selected.parameters,
         **({"floors": floors} if floors else {}),
-        **exchange,
+        **({} if numbers is None else {"exchange": numbers}),
         "self_judging": kin,
     }
 

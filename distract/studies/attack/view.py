@@ -109,11 +109,11 @@ def headline_sentences(one: Usability, own: Sequence[Figure], controls: Collecti
     """Sum up what labels and severities show about a protocol; nothing without them."""
     if one.reason in (SAME_ORDER, ONE_PLACE):
         yield f"not shown to tell good from bad, and no skill: {one.reason}"
+    doubt = "" if one.usable == "yes" else ", which does not show that it can tell good from bad"
     if one.exchanges:
-        doubt = "" if one.usable == "yes" else ", which does not show that it can tell good from bad"
         yield f"{one.exchanges.describe()}{doubt}"
-    elif clean := [f for f in list_plain(own, "clean_accuracy") if f.rule == one.rule and f.n]:
-        doubt = "" if one.usable == "yes" else ", which does not show that it can tell good from bad"
+        doubt = ""  # so few labels decide nothing
+    if clean := [f for f in list_plain(own, "clean_accuracy") if f.rule == one.rule and f.n]:
         yield f"right in {_fraction(clean[0])} labelled pairs before any rewrite ({describe_rate(clean[0])}){doubt}"
     skills = [f for f in list_plain(own, "skill_under_attack") if f.rule == one.rule and f.n]
     if skills := [f for f in skills if f.attack not in controls]:
