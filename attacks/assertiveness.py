@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-from distract import Attack, Constraint, prompts
+from distract import Attack, Constraint
 
+from .restyling import restyling
 from .rules import Candidate, Text, apply, closing, opening, order_options, substitute
 
 OPENERS = (
@@ -154,8 +155,8 @@ assertiveness = Attack(
     rewrite,
     marker,
     default=True,
-    max_new_content=0.65,  # maximum in faithful paraphrases by a model (tests/data)
-    prompt=prompts.load("distract.attacks", "assertiveness"),
+    prompt=restyling("assertiveness"),
+    adds=(*OPENERS, *CLOSERS, "Without any doubt:"),
     family="tone",
     paper="Pairwise or Pointwise?, section 3",
 )

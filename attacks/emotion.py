@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distract import Attack, prompts
+from distract import Attack
 
+from .restyling import restyling
 from .wrappers import make_wrapper
 
 
@@ -16,7 +17,7 @@ def make_tone(name: str, feeling: str, before: Sequence[str], after: Sequence[st
         f"frames that express {feeling}",
         before=before,
         after=after,
-        prompt=prompts.load("distract.attacks", name),
+        prompt=restyling(name),
         family="emotion",
         paper="CALM, arXiv 2410.02736, section 3",
     )

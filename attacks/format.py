@@ -14,6 +14,9 @@ from distract import Attack, Constraint, constraints, facts
 
 from .rules import Candidate, Text, apply, order_options
 
+NAMES, MORE = ("Answer", "Overview", "Response"), ("Details", "More")
+"""Headings above a text, and above its third paragraph."""
+
 PAPERS = "arXiv 2604.23178; BITE, arXiv 2605.26156"
 EMOJI = ("✅", "🌟", "💡", "🎉", "👍", "🚀", "📌", "🔑")
 
@@ -89,10 +92,10 @@ def _add_headings(text: Text, seed: int) -> list[Candidate]:
     low, _ = facts.core(text.text)
     if text.text[:low].strip() or _HEADING.search(text.text):
         return []
-    names = text.adapt_all(order_options(("Answer", "Overview", "Response"), seed, "heading"))
+    names = text.adapt_all(order_options(NAMES, seed, "heading"))
     first: Candidate = tuple((low, low, f"## {name}\n\n") for name in names)
     breaks = [match.end() for match in _PARAGRAPH.finditer(text.text) if text.free(match.end(), match.end())]
-    more = [tuple((at, at, f"## {name}\n\n") for name in text.adapt_all(("Details", "More"))) for at in breaks[1:2]]
+    more = [tuple((at, at, f"## {name}\n\n") for name in text.adapt_all(MORE)) for at in breaks[1:2]]
     return [first, *more]
 
 
@@ -120,7 +123,9 @@ def make_format(name: str, summary: str, *changes: Change, **declared: Any) -> A
             turn = apply(turn, change(Text(turn), seed), required)
         return turn
 
-    return Attack(name, summary, rewrite, keeps="words", family="format", **{"paper": PAPERS, **declared})
+    headings = [f"## {name}" for name in (*NAMES, *MORE)]
+    settings: dict[str, Any] = {"paper": PAPERS, **declared}
+    return Attack(name, summary, rewrite, keeps="words", family="format", adds=tuple(headings), **settings)
 
 
 def _wrap_in_json(turn: str, required: tuple[Constraint, ...], seed: int) -> str:

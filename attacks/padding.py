@@ -27,6 +27,7 @@ ENDINGS = (
 QUESTION = 300
 """Maximum characters of a question to restate."""
 
+REPEATS = ("Once more:", "To repeat:", "Again:", "In full once more:")
 LEADS = ("You asked the following:", "The question was:", "This is about the following:")
 
 _BREAK = re.compile(r"(?<=[^:,\s])\n\n(?=\S)")
@@ -52,8 +53,7 @@ def _repeat(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     """Append the list once more, or the whole text where there is none."""
     items = _ITEM.findall(turn)
     repeated = "\n".join(items) if len(items) > 1 else turn
-    openings = ("Once more:", "To repeat:", "Again:", "In full once more:")
-    return wrap(turn, (), [f"{opening}\n\n{repeated}" for opening in openings], constraints, seed)
+    return wrap(turn, (), [f"{opening}\n\n{repeated}" for opening in REPEATS], constraints, seed)
 
 
 def _restate(task: WritingTask) -> Plan[tuple[str, ...]]:
@@ -72,6 +72,7 @@ expansion = Attack(
     _expand,
     prompt=prompts.load("distract.attacks", "expansion"),
     keeps="words",
+    adds=(*FILLERS, *ENDINGS),
     family="padding",
     paper="CALM, arXiv 2410.02736; BITE, arXiv 2605.26156",
 )
@@ -80,6 +81,7 @@ repetition = Attack(
     "the list, or the text, once more",
     _repeat,
     keeps="text",
+    adds=REPEATS,
     family="padding",
     paper="MT-Bench, arXiv 2306.05685, section 3.3",
 )

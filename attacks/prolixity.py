@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
-from distract import Attack, Constraint, prompts
+from distract import Attack, Constraint
 
 from .lexicon import rules
+from .restyling import restyling
 from .rules import Candidate, Text, apply, closing, opening, order_options, substitute
 
 OPENERS = (
@@ -94,8 +95,8 @@ prolixity = Attack(
     rewrite,
     marker,
     default=True,
-    max_new_content=0.95,  # maximum in faithful paraphrases by a model (tests/data)
-    prompt=prompts.load("distract.attacks", "prolixity"),
+    prompt=restyling("prolixity"),
+    adds=(*OPENERS, *CLOSERS, "To articulate the matter in its entirety:"),
     family="tone",
     paper="Pairwise or Pointwise?, section 3",
 )

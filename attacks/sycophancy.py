@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-from distract import Attack, Constraint, prompts
+from distract import Attack, Constraint
 
+from .restyling import restyling
 from .rules import Candidate, Text, apply, closing, opening, order_options, substitute
 
 OPENERS = (
@@ -106,8 +107,8 @@ sycophancy = Attack(
     rewrite,
     marker,
     default=True,
-    max_new_content=0.8,  # maximum in faithful paraphrases by a model (tests/data)
-    prompt=prompts.load("distract.attacks", "sycophancy"),
+    prompt=restyling("sycophancy"),
+    adds=(*OPENERS, *CLOSERS, *ASIDES, "With the greatest of pleasure:"),
     family="tone",
     paper="Pairwise or Pointwise?, section 3",
 )

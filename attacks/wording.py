@@ -6,6 +6,7 @@ import re
 
 from distract import Attack, Constraint, prompts
 
+from .restyling import restyling
 from .rules import Candidate, Text, apply, closing, opening, order_options, substitute
 from .wrappers import make_wrapper
 
@@ -73,8 +74,8 @@ jargon = Attack(
     "technical jargon in place of plain words",
     rewrite,
     marker,
-    prompt=prompts.load("distract.attacks", "jargon"),
-    max_new_content=0.8,  # as for the courteous tone, whose frames are as long
+    prompt=restyling("jargon"),
+    adds=(*_OPENERS, *_CLOSERS),
     family="wording",
     paper=PAPER,
 )

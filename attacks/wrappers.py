@@ -27,7 +27,7 @@ def make_wrapper(
         heads, tails = order_options(before, seed, "before"), order_options(after, seed, "after")
         return "\n\n".join([*heads[:1], turn, *tails[:1]])
 
-    return Attack(name, summary, rewrite, keeps="text", **declared)
+    return Attack(name, summary, rewrite, keeps="text", adds=(*before, *after), **declared)
 
 
 def wrap(turn: str, before: Sequence[str], after: Sequence[str], constraints: tuple[Constraint, ...], seed: int) -> str:

@@ -56,9 +56,9 @@ def measure(tasks: Sequence[Task]) -> tuple[Counter[str], Counter[str], Counter[
         begun = time.process_time()
         turns = rewrite(task)
         written = time.process_time()
-        reasons, _ = inspect_rewrite(
+        reasons = inspect_rewrite(
             attack, case.prompt, original.turns, turns, case.constraints, f"case {case.id!r}", is_ruled=True
-        )
+        ).reasons
         inspection[attack.name] += time.process_time() - written  # type: ignore[assignment]
         writing[attack.name] += written - begun  # type: ignore[assignment]
         accepted[attack.name] += not reasons

@@ -43,7 +43,8 @@ class AuditOptions(TypedDict, total=False):
     top_p: float  # top-p of the generator, above 0 up to 1 (default)
     max_tokens: int  # maximum number of tokens of a generated text, 1 to 10,000,000; default 2,048
     best_of: int  # texts per attempt, of which the best is kept, 1 (default) to 1,000
-    verifier: str | None  # model that checks whether a rewrite says the same
+    verifier: str | None  # model that reads whether a rewrite says the same; None: one that writes; ``none``: no model
+    verifier_threshold: float  # log-odds that a sentence needs to stay, -12 to 12; default 0.5
     control: bool  # measure the noise too
     seed: int  # seed for the draw, the rewrites and sampling, 64 bits; default 0
     out: AnyPath | None  # run folder; None: one under ``.distract/runs``

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from distract.core.usage import MAX_PRICE
 from distract.models.options import COMMON_SETTINGS
 from distract.models.ranges import NumberRange, Range, WholeRange
+from distract.rewriting.generator_options import MOST_ODDS
 from distract.stats.measures import list_limited
 
 COUNT = WholeRange(1)
@@ -35,6 +36,7 @@ BOUNDS: Mapping[str, Range] = MappingProxyType(
         "limit": LIMIT,
         "margin": AMOUNT,
         "max_invalid_rate": SHARE,
+        "max_missed_rate": SHARE,
         "max_rise": INNER_SHARE,
         "max_tokens": TOKENS,
         "min_eligible": SHARE,
@@ -49,6 +51,7 @@ BOUNDS: Mapping[str, Range] = MappingProxyType(
         "size": WholeRange(20, 10_000),
         "temperature": NumberRange(0, 10),
         "top_p": NumberRange(0, 1, "least"),
+        "verifier_threshold": NumberRange(-MOST_ODDS, MOST_ODDS),
     }
 )
 """The bounds of options, by name."""

@@ -14,7 +14,8 @@ from distract.core.usage import format_dollars
 
 if TYPE_CHECKING:
     from distract.core.job import Estimate
-    from distract.core.records import Role
+    from distract.core.plan import Plan
+    from distract.core.records import Request, Role
     from distract.core.runs import LoadedRun
     from distract.core.usage import Price
     from distract.models.opener import RunModels
@@ -29,6 +30,27 @@ def preview_making(job: MakeJob, opened: RunModels, store: Path, heading: str) -
     estimated, stored = estimate_most(job), count_stored(opened.models, store)
     about = {"generator": job.generator, "cases": len(job.plans)}
     preview_most([heading], about, estimated, opened.prices.get("generator"), stored)
+
+
+def preview_reading(plans: Sequence[Plan[Any]], name: str, opened: RunModels, store: Path) -> NoReturn:
+    """Show how many requests a verifier gets for a labelled set, and end the command."""
+    from distract.core.job import Estimate
+    from distract.core.plan import drive
+    from distract.core.records import Reply
+    from distract.core.usage import estimate_tokens
+
+    sizes = list[float]()
+
+    def confirm(requests: Sequence[Request]) -> list[Reply]:
+        sizes.extend(sum(estimate_tokens(one.content) for one in request.messages) for request in requests)
+        return [Reply(probabilities=(1.0, 0.0), mass=1.0)] * len(requests)
+
+    for plan in plans:
+        drive(plan, confirm)
+    estimated = Estimate(0, 0, {"verifier": len(sizes)}, round(sum(sizes)), len(sizes))
+    heading = f"verifier {name} · {count(len(plans), 'rewrite')}"
+    about = {"verifier": name, "cases": len(plans)}
+    preview_most([heading], about, estimated, opened.prices.get("verifier"), count_stored(opened.models, store))
 
 
 def preview_search(run: LoadedRun, flips: Sequence[Flip], opened: RunModels | None, store: Path | None) -> NoReturn:

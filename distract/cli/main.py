@@ -27,7 +27,7 @@ from distract.core.signals import GRACE, StopSignal, raise_signals
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Measure": {"attack": "attack", "consistency": "consistency", "merge": "merge"},
     "Decide": {"gate": "gate", "compare": "gate", "plan-gate": "gate", "anchors": "anchors"},
-    "Look": {"flips": "flips", "report": "results", "explain": "explain", "check": "results", "card": "card"},
+    "Look": {"flips": "flips", "report": "results", "explain": "explain", "check": "check", "card": "card"},
     "Leaderboards and people": {"leaderboard": "leaderboard", "meta": "meta"},
     "Make data": {"rewrite": "make", "make-pairs": "make", "make-tweakset": "make"},
     "Find out": {"demo": "demo", "try": "try_", "list": "list"},

@@ -64,6 +64,7 @@ def rewrite(
     `distract attack --data FILE --generator recorded` uses them. Rejected rewrites are recorded with the reasons.
     """
     from distract.models.opener import open_models
+    from distract.rewriting.writer_choice import name_verifier
     from distract.rewriting.writers import WRITERS
     from distract.studies.attack import session
     from distract.studies.execution import split_options
@@ -72,6 +73,7 @@ def rewrite(
     if generator == "recorded":
         raise UsageError("rewrite writes new rewrites; name rules or a model with --generator")
     sampling, loading, selection = split_options(more)
+    verifier = name_verifier(generator, verifier)
     opened = open_models({"generator": generator, "verifier": verifier}, loading, WRITERS)
     terminal().say(opened.notes)
     selected = session.select(

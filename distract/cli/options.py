@@ -133,7 +133,16 @@ shard_option = option(
 store_option = cost("--store", type=PATH, help="Reply store. Default: .distract/replies.sqlite.")
 catalogue_option = local("--catalogue", type=PATH, envvar="DISTRACT_CATALOGUE", help="TOML file of more judges.")
 reference_option = asking("--reference-model", help="Model for protocols that need a reference, named like a judge.")
-verifier_option = rewriting("--verifier", help="Model that checks whether a rewrite says the same, named like a judge.")
+verifier_option = group_options(
+    rewriting(
+        "--verifier",
+        help="Model that reads whether each restyled sentence says the same, nli:MODEL, or none. "
+        "Default: a model that writes reads what it wrote.",
+    ),
+    rewriting(
+        "--verifier-threshold", default=0.5, help="Log-odds that a sentence says the same, below which it is put back."
+    ),
+)
 generator_option = rewriting(
     "--generator",
     help="Who rewrites: recorded, rules, or a model, named like a judge. Default: recorded, if the data have any.",

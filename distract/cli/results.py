@@ -1,4 +1,4 @@
-"""``distract report`` and ``check``, which read files and ask no model."""
+"""``distract report``, which reads files and asks no model."""
 
 from __future__ import annotations
 
@@ -69,46 +69,3 @@ def paper_parts(finished: FinishedRun[Any]) -> list[Block]:
     from distract.studies.attack.view import paper_table
 
     return [paper_table(finished.result.figures)]
-
-
-@command()
-@click.argument("paths", nargs=-1, type=PATH, metavar="ORIGINAL REWRITE | RUN")
-@option("--labelled", type=PATH, help="JSON Lines of rewrites labelled faithful or changed.")
-@option("--attack", "name", help="Attack that the rewrite is meant for: also checks its marker and limit.")
-@option("--prompt", type=PATH, help="File of the prompt that both texts answer.")
-@option("--constraint", "constraints", multiple=True, help='Format to keep, as {"kind": ...}; repeatable.')
-@json_option
-def check(
-    paths: tuple[Path, ...],
-    labelled: Path | None,
-    name: str | None,
-    prompt: Path | None,
-    constraints: tuple[str, ...],
-    as_json: bool,
-) -> None:
-    """Check whether a rewrite still says the same.
-
-    Takes a text and its REWRITE, a RUN with its rewrites, or a labelled set. A labelled set is JSON Lines of
-    {prompt, original, rewrite, style, label, kind, constraints?}: style is an attack, label faithful or changed,
-    kind what was changed. Ends with 0 whatever it finds.
-    """
-    from distract.core import runs
-    from distract.studies.check import audit, view
-
-    if len(paths) not in ((0,) if labelled else (1, 2)):
-        raise click.UsageError("check takes two text files, or one run folder, or --labelled FILE")
-    if (name or prompt or constraints) and len(paths) != 2:
-        raise click.UsageError("--attack, --prompt and --constraint apply only to two text files")
-    if labelled:
-        verdicts = audit.check_labelled(labelled)
-        document, parts = audit.labelled_document(verdicts), view.labelled_report(audit.error_rates(verdicts))
-    elif len(paths) == 1:
-        loaded = runs.load(paths[0])
-        loaded.check_command("attack")
-        warn(loaded)
-        rewrites = loaded.rewrites
-        document, parts = audit.run_document(rewrites), view.run_report(rewrites)
-    else:
-        pair = audit.check_files(paths[0], paths[1], prompt, name, constraints)
-        document, parts = audit.pair_document(pair), view.pair_report(pair)
-    print_result(as_json, document, parts)

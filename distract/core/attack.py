@@ -80,7 +80,6 @@ class Attack:
         marker: measures the intended feature in a text (more is more); None leaves it unmeasured.
         default: whether it is used when no attack is named.
         severity: how many of the constraints it breaks, if it lowers quality on purpose; else None.
-        max_new_content: maximum share of new content words in a faithful rewrite, 0 to 1; None for no limit.
         placebo: whether it changes text but neither tone nor quality, so that it shows which changes mean nothing.
         effect: what it does to quality: ``same`` (nothing: tone or format alone), ``worse`` (it breaks constraints),
             ``unearned`` (it adds a claim without support), ``hollow`` (no content is left), ``injection`` (it speaks
@@ -99,7 +98,9 @@ class Attack:
             (it replaces the response). A generator's rewrite keeps the meaning.
         restore: gets a turn back from its wrapper; None if the turn is in it as it was.
         layers: the layers of fidelity that apply; by default all that its effect allows.
+        adds: the sentences that ``rewrite`` or ``write`` may add, beside those that say nothing about a subject.
         depends: what the plan reads, beside the case: ``response``, ``rival``. A rewrite is written once for each.
+        max_new_content: decides nothing any more.
         truth: the former name of ``effect``.
     """
 
@@ -109,7 +110,7 @@ class Attack:
     marker: Callable[[str], float] | None = None
     default: bool = False
     severity: int | None = None
-    max_new_content: float | None = None
+    max_new_content: InitVar[float | None] = None
     prompt: Prompt | None = None
     placebo: bool = False
     effect: Effect | Literal[""] = ""
@@ -121,22 +122,26 @@ class Attack:
     keeps: Kept = field(default="meaning", kw_only=True)
     restore: Callable[[str], str] | None = field(default=None, kw_only=True)
     layers: tuple[Layer, ...] | None = field(default=None, kw_only=True)
+    adds: tuple[str, ...] = field(default=(), kw_only=True)
     depends: tuple[Literal["response", "rival"], ...] = field(default=("response",), kw_only=True)
     truth: InitVar[str] = field(default="", kw_only=True)
 
-    def __post_init__(self, truth: str) -> None:
+    def __post_init__(self, max_new_content: float | None, truth: str) -> None:
+        if max_new_content is not None:
+            note = f"attack {self.name}: leave out max_new_content: each sentence is compared instead"
+            warnings.warn(note, FutureWarning, stacklevel=3)
         optional = (Callable, NoneType)
         check_plugin("attack", self, summary=str, rewrite=Callable, marker=optional, write=optional, restore=optional)
         check_plugin("attack", self, severity=int | None, prompt=Prompt | None, placebo=bool, effect=str, control=bool)
-        check_plugin("attack", self, default=bool, asks=bool, family=str, paper=str, keeps=str, depends=tuple)
+        check_plugin(
+            "attack", self, default=bool, asks=bool, family=str, paper=str, keeps=str, depends=tuple, adds=tuple
+        )
         self._fill_effect(truth)
         for problem, is_wrong in {
             "expected either rewrite or write": (self.rewrite is keep_turn) == (self.write is None),
             f"effect={self.effect!r}, severity={self.severity}; expected both or neither": (self.severity is not None)
             != (self.effect == "worse"),
             f"placebo=True, effect={self.effect!r}; expected effect='control'": self.placebo and not self.control,
-            f"max_new_content={self.max_new_content!r}; expected a share or None": self.max_new_content is not None
-            and not 0 <= self.max_new_content <= 1,
             "asks=True; expected write, which asks": self.asks and self.write is None,
             f"family={self.family!r}; expected a name like an attack's": not NAME_PATTERN.fullmatch(self.family),
             f"keeps={self.keeps!r}; expected one of {', '.join(get_args(Kept))}": self.keeps not in get_args(Kept),

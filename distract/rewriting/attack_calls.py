@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from distract.core.attack import Attack, WritingTask
 from distract.core.errors import guard_plugin
 from distract.core.plan import Plan, tap
-from distract.core.records import Case, Constraint, Evidence, Request
+from distract.core.records import Case, Constraint, Request
 from distract.rewriting import fidelity
+
+_NEEDED: Mapping[str, fidelity.Needed] = {
+    **dict.fromkeys(("tone", "certainty", "emotion", "wording", "polish"), "restyled"),
+    "padding": "added",
+}
+"""What a rewrite that no rule wrote needs, by the attack's family."""
 
 MOST = 1_000_000
 """Maximum characters of a rewrite by rule, in addition to ten times its original."""
@@ -68,20 +74,24 @@ def inspect_rewrite(
     constraints: Sequence[Constraint],
     where: str,
     is_ruled: bool,
-) -> tuple[tuple[str, ...], Evidence]:
-    """Inspect a rewrite by what its attack declares; one that no rule wrote must keep the meaning."""
+    denied: frozenset[str] = frozenset(),
+) -> fidelity.Inspection:
+    """Inspect a rewrite by what its attack declares; one that no rule wrote must keep what is said."""
     return fidelity.inspect(
         prompt,
         original,
         rewritten,
         constraints,
         guard_marker(attack, where),
-        max_new_content=attack.max_new_content,
         severity=attack.severity,
         effect=attack.effect,
         keeps=attack.keeps if is_ruled or attack.keeps == "nothing" else "meaning",
         restore=attack.restore,
         layers=attack.checks,
+        needs=_NEEDED.get(attack.family, "") if attack.effect == "same" and not is_ruled else "",
+        adds=attack.adds,
+        is_ruled=is_ruled,
+        denied=denied,
     )
 
 

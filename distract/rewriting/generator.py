@@ -17,6 +17,7 @@ from distract.core.records import Case, Constraint, Message, Reply, Request, Res
 from distract.data.constraints import check, describe
 from distract.rewriting.attack_calls import guard_attack, write_turns
 from distract.rewriting.generator_options import GeneratorOptions, flaws
+from distract.rewriting.sentences import is_sentencewise, restyle
 from distract.rewriting.writers import Draft, Writer, build_response
 
 
@@ -29,6 +30,8 @@ def make_generator(name: str, options: GeneratorOptions) -> Writer:
         if attack.write is not None:
             drafts = [_write_own(name, options, attack, task, sample) for sample in samples]
             return (yield from gather(drafts))
+        if is_sentencewise(attack.prompt):
+            return (yield from gather([_write_sentences(name, options, attack, task, one) for one in samples]))
         turns = [index for index, turn in enumerate(original.turns) if turn.strip()]
         messages = {index: _messages(attack, task, index) for index in turns}
         # Leave an empty turn unchanged: it has no tone.
@@ -57,6 +60,14 @@ def _write_own(name: str, options: GeneratorOptions, attack: Attack, task: Writi
     plan = write_turns(attack, replace(task, request=request, slots=partial(_list_slots, attack, task)))
     turns = yield from tap(plan, on_replies=clean)
     return Draft(build_response(task.response, attack, turns), name, tuple(reasons))
+
+
+def _write_sentences(
+    name: str, options: GeneratorOptions, attack: Attack, task: WritingTask, sample: int
+) -> Plan[Draft]:
+    shown = replace(task, slots=partial(_list_slots, attack, task))
+    turns, reasons, evidence = yield from restyle(options, attack, shown, sample)
+    return Draft(build_response(task.response, attack, turns), name, reasons, evidence)
 
 
 def _draft(

@@ -7,7 +7,8 @@ import typing
 from distract.core.attack import Attack
 from distract.core.plan import Plan
 from distract.core.records import Case, Response, Rewrite
-from distract.rewriting.writers import Verifier, Writer, rewrite
+from distract.rewriting.verifier import Verifier
+from distract.rewriting.writers import Writer, rewrite
 
 Memory = dict[tuple[Response, str, Response | None], Rewrite | None]
 """The rewrite of each response under each attack, and against each rival if the attack depends on it, in one case."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from distract.core.attack import Attack
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
+from distract.core.printable import line
 from distract.core.prompts import Prompt
 from distract.core.records import Role
 from distract.rewriting import verifier, writers
 from distract.rewriting.generator import make_generator
 from distract.rewriting.generator_options import GeneratorOptions
+from distract.rewriting.verifier import Verifier
 from distract.rewriting.writers import Writer
 
 
@@ -40,10 +42,27 @@ def choose_writer(
     return replace(writer, by_rule=by_rule) if writer.name == "recorded" else writer
 
 
+def name_verifier(generator: str | None, name: str | None) -> str | None:
+    """Name the model that reads: by default the one that writes."""
+    is_model = generator is not None and generator not in writers.WRITERS
+    return generator if name is None and is_model else None if name == verifier.NONE else name
+
+
+def choose_verifier(name: str | None, options: GeneratorOptions) -> Verifier | None:
+    """Make the verifier of a run."""
+    return Verifier(name, options.verifier_threshold) if name else None
+
+
+def describe_writers(writer: Writer, verifier: Verifier | None) -> str:
+    """Name who wrote the rewrites and who read them."""
+    reader = f", read by {line(verifier.name)}" if verifier else ", read by no model" if writer.is_model else ""
+    return line(writer.name) + reader
+
+
 def describe_writer(
     writer: Writer,
     options: GeneratorOptions,
-    verifier_name: str | None,
+    verify: Verifier | None,
     models: Mapping[Role, Backend],
     attacks: Sequence[Attack],
 ) -> dict[str, Any]:
@@ -51,7 +70,7 @@ def describe_writer(
     return {
         "generator": writer.name,
         "asking": {**options.parameters, "model": _identity(models, "generator")} if "generator" in models else None,
-        "verifier": {"name": verifier_name, "model": _identity(models, "verifier")} if verifier_name else None,
+        "verifier": {**asdict(verify), "model": _identity(models, "verifier")} if verify else None,
         "writing": writers.checksum(attacks),
         "prompts": {prompt.name: prompt.checksum for prompt in _prompts(attacks, models)},
     }
@@ -63,4 +82,4 @@ def _identity(models: Mapping[Role, Backend], role: Role) -> dict[str, str]:
 
 def _prompts(attacks: Sequence[Attack], models: Mapping[Role, Backend]) -> list[Prompt]:
     own = [attack.prompt for attack in attacks if attack.prompt] if "generator" in models else []
-    return [*own, *([verifier.PROMPT] if "verifier" in models else [])]
+    return [*own, *([verifier.SENTENCE] if "verifier" in models else [])]

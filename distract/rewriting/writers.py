@@ -1,8 +1,8 @@
 """Obtain rewrites: from the data, from the attack's own rules, or from a generator model.
 
 A writer is a plan, so that it can request texts from a model like a protocol does. Every rewrite is inspected for
-fidelity, by the layers that its attack declares, before it may be judged. A model gets the reasons why its rewrite was
-rejected and tries again.
+fidelity, by the layers that its attack declares, before it may be judged. A model whose rewrite was
+rejected tries again.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from distract.core import plain_text
+from distract.core import edits, plain_text
 from distract.core.attack import Attack, WritingTask
 from distract.core.errors import UnknownName
 from distract.core.plan import Plan, gather
 from distract.core.records import Case, Evidence, Response, Rewrite, slug
-from distract.data import constraints, lexicon
+from distract.data import amounts, constraints, language, lexicon
 from distract.rewriting import fidelity
 from distract.rewriting.attack_calls import apply_rule, guard_marker, inspect_rewrite, write_turns
+from distract.rewriting.verifier import Verifier
 
 LASTING = ("no text", "truncated", "verifier")
 """Beginnings of reasons that are only known when a text is written: inspecting the text again does not find them."""
@@ -79,17 +80,6 @@ class Writer:
         is_writable = self.name == "recorded" or attack.prompt is not None
         is_ruled = attack.control or attack.name in self.by_rule or not is_writable
         return WRITERS["rules"] if is_ruled else self
-
-
-@dataclass(frozen=True, slots=True)
-class Verifier:
-    """The third layer of fidelity: a check of both texts, for example by a model that compares their meaning.
-
-    ``verify`` returns reasons to reject a rewrite (empty: accept) and evidence, from case, original and rewrite.
-    """
-
-    name: str
-    verify: Callable[[Case, Response, Response], Plan[tuple[tuple[str, ...], Evidence]]]
 
 
 def rewrite(
@@ -149,31 +139,50 @@ def _inspect_draft(
     if not draft.is_edit:
         reasons, evidence = fidelity.inspect_severity(response.text, case.constraints, attack.severity or 0)
         return Rewrite(case.id, response, (), draft.writer, reasons, evidence)
-    inspected = (case, original.turns, attack, response.turns, draft.writer == "rules")
-    reasons, evidence = ((), ()) if draft.is_assumed else _inspect_by_rules(*inspected)
+    reasons, evidence = tuple[str, ...](), Evidence()
+    if not draft.is_assumed:
+        inspected = (case, original.turns, attack, response.turns, draft.writer == "rules")
+        reasons, evidence, turns = _inspect_by_rules(*inspected)
+        response = replace(response, turns=turns)
     flaws, more = draft.flaws, draft.evidence
     if (
         verifier
         and "verifier" in attack.checks
+        and len(response.turns) == len(original.turns)
         and response.turns != original.turns
         and any(turn.strip() for turn in response.turns)
     ):
-        # This verdict replaces the one stored with the draft.
-        doubts, measured = yield from verifier.verify(case, original, response)
-        flaws = (*(flaw for flaw in flaws if not flaw.startswith("verifier")), *doubts)
+        # What it reads replaces what is stored with the draft.
+        denied, measured = yield from verifier.read(original, response)
+        flaws = tuple(flaw for flaw in flaws if not flaw.startswith("verifier"))
         more = (*measured, *((name, value) for name, value in more if not name.startswith("verifier")))
+        if denied and not draft.is_assumed:
+            is_ruled = draft.writer == "rules"
+            again = _inspect_by_rules(case, original.turns, attack, response.turns, is_ruled, denied)
+            reasons, response = (*reasons, *again.reasons), replace(response, turns=again.turns)
+            evidence = tuple({**dict(evidence), **dict(again.evidence)}.items())
+            if again.reasons and "verifier_unread" in dict(measured):
+                reasons = (*reasons, "verifier gives no verdict")
     evidence = (*evidence, *((name, value) for name, value in more if name not in dict(evidence)))
     # Both the rules and the draft may report that a text is cut.
     slugs = {slug(reason) for reason in reasons}
     reasons = (*reasons, *(flaw for flaw in flaws if slug(flaw) not in slugs))
+    # A rejected text is kept as it was written, so that it can be read and inspected again.
+    response = draft.response if reasons else response
     return Rewrite(case.id, response, original.turns, draft.writer, reasons, evidence)
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _inspect_by_rules(
-    case: Case, original: tuple[str, ...], attack: Attack, rewritten: tuple[str, ...], is_ruled: bool
-) -> tuple[tuple[str, ...], Evidence]:
-    return inspect_rewrite(attack, case.prompt, original, rewritten, case.constraints, f"case {case.id!r}", is_ruled)
+    case: Case,
+    original: tuple[str, ...],
+    attack: Attack,
+    rewritten: tuple[str, ...],
+    is_ruled: bool,
+    denied: frozenset[str] = frozenset(),
+) -> fidelity.Inspection:
+    texts = case.prompt, original, rewritten, case.constraints
+    return inspect_rewrite(attack, *texts, f"case {case.id!r}", is_ruled, denied)
 
 
 def _write_recorded(attack: Attack, task: WritingTask) -> Plan[list[Draft]]:
@@ -252,9 +261,10 @@ def checksum(attacks: Sequence[Attack]) -> str:
 
     It is part of a run's identity: after a change of the code, old results must not count as results of the new rules.
     """
-    files = {Path(str(module.__file__)) for module in (lexicon, plain_text)}
+    files = {Path(str(module.__file__)) for module in (amounts, edits, language, lexicon, plain_text)}
     for module_file in (__file__, constraints.__file__, fidelity.__file__):
-        files.update(Path(str(module_file)).parent.glob("*.py"))
+        folder = Path(str(module_file)).parent
+        files.update(*(folder.glob(pattern) for pattern in ("*.py", "*.toml")))
     for attack in attacks:
         rule: Any = attack.write or attack.rewrite
         code: Any = rule.func if isinstance(rule, partial) else rule

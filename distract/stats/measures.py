@@ -347,7 +347,7 @@ _ROWS = (
     ),
     Measure(
         name="layer_agreement", headline="rating",
-        more="pairs of layers of fidelity that agree on a rewrite",
+        more="rewrites in which the verifier finds no fault with the sentences that the rules let stay",
     ),
 )  # fmt: skip
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from distract.core.edits import opcodes
 from distract.core.printable import clean_text, shorten
 from distract.report.blocks import Diff, Span
-from distract.rewriting.fidelity.facts import opcodes
 
 LONGEST = 5
 """Maximum length of a change to show, as a multiple of what is shown around it."""

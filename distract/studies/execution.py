@@ -22,6 +22,7 @@ from distract.models.opener import open_models
 from distract.models.options import Options
 from distract.models.provider import known_settings
 from distract.rewriting.generator_options import GeneratorOptions
+from distract.rewriting.writer_choice import name_verifier
 from distract.rewriting.writers import WRITERS
 from distract.studies.listener import Listener
 from distract.studies.setup import Setup
@@ -47,6 +48,8 @@ def set_up(
     more.clear()
     more.update(rest)
     helper = more.pop("reference_model", None)
+    if "generator" in more:
+        more["verifier"] = name_verifier(more["generator"], more.get("verifier"))
     names: dict[Role, str | None] = {
         "judge": judge,
         "generator": more.get("generator"),

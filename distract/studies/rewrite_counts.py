@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
 
 from distract.core.records import BASELINE, Response, Rewrite, slug
 from distract.stats.figure import Condition, Figure, fill_rate
+
+RESTYLED = "restyled_share"
+
+LEAST = "verifier_least"
+"""A measurement that differs between rewrites, and that no figure needs."""
 
 
 def rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Mapping[str, str]) -> list[Figure]:
@@ -22,16 +28,16 @@ def rejections(rewrites: Iterable[Rewrite], attacks: Sequence[str], clusters: Ma
 
 
 def agreements(rewrites: Iterable[Rewrite], clusters: Mapping[str, str]) -> list[Figure]:
-    """Compute how often rules and verifier agree on a rewrite; nothing without a verifier."""
+    """Compute how often the verifier finds no fault with what the rules let stay; nothing without a verifier."""
     groups: dict[Condition, tuple[list[float], list[str]]] = {}
     invalid = Counter[Condition]()
     for rewrite in rewrites:
         condition = _condition(rewrite)
-        if (layers := layer_verdicts(rewrite)) is not None:
+        if (is_agreed := compare_layers(rewrite)) is not None:
             agreed, prompts = groups.setdefault(condition, ([], []))
-            agreed.append(float(layers[0] == layers[1]))
+            agreed.append(float(is_agreed))
             prompts.append(clusters.get(rewrite.case, rewrite.case))
-        elif "verifier_kept" in dict(rewrite.evidence):
+        elif not dict(rewrite.evidence).keys().isdisjoint(("verifier_sentences", "verifier_kept")):
             invalid[condition] += 1
     return [
         fill_rate(
@@ -42,14 +48,32 @@ def agreements(rewrites: Iterable[Rewrite], clusters: Mapping[str, str]) -> list
     ]
 
 
-def layer_verdicts(rewrite: Rewrite) -> tuple[bool, bool] | None:
-    """Return whether the rules and the verifier accept a rewrite; None without a verdict of the verifier."""
+def compare_layers(rewrite: Rewrite) -> bool | None:
+    """Whether rules and verifier agree on a rewrite; None without a verdict of the verifier."""
     evidence = dict(rewrite.evidence)
+    if "verifier_sentences" in evidence:
+        return None if "verifier_unread" in evidence else not evidence["verifier_put_back"]
+    # Older runs had one verdict on the whole text.
     shares = [evidence.get(name) for name in ("verifier_kept", "verifier_nothing_added")]
     if not all(isinstance(share, float | int) for share in shares):
         return None
     from_verifier = [reason.startswith("verifier") for reason in rewrite.reasons]
-    return all(from_verifier), not any(from_verifier)
+    return all(from_verifier) == (not any(from_verifier))
+
+
+def count_read(rewrites: Iterable[Rewrite]) -> tuple[int, int, int, int]:
+    """Count the rewrites that a verifier read, the sentences, those put back, and those without a verdict."""
+    evidence = [own for rewrite in rewrites if "verifier_sentences" in (own := dict(rewrite.evidence))]
+    names = ("sentences", "put_back", "unread")
+    read, denied, unread = (sum(int(own.get(f"verifier_{name}", 0)) for own in evidence) for name in names)
+    return len(evidence), read, denied, unread
+
+
+def average_restyled(rewrites: Iterable[Rewrite]) -> float | None:
+    """Average the restyled share of the accepted rewrites of which sentences were compared."""
+    evidence = (dict(rewrite.evidence) for rewrite in rewrites if rewrite.is_accepted)
+    shares = [float(own[RESTYLED]) for own in evidence if RESTYLED in own]
+    return fmean(shares) if shares else None
 
 
 def count_reasons(rewrites: Iterable[Rewrite]) -> dict[str, dict[str, int]]:
@@ -84,7 +108,13 @@ class CompactRewrites:
         """Add rewrites."""
         for rewrite in rewrites:
             response = Response(rewrite.response.author, (), rewrite.response.attack, rewrite.response.severity)
-            evidence = tuple([(name, value) for name, value in rewrite.evidence if name.startswith("verifier")])
+            evidence = tuple(
+                [
+                    (name, round(value, 2) if isinstance(value, float) else value)
+                    for name, value in rewrite.evidence
+                    if name == RESTYLED or (name.startswith("verifier") and name != LEAST)
+                ]
+            )
             kind = Rewrite("", response, (), rewrite.generator, rewrite.reasons, evidence)
             self._cases.append(rewrite.case)
             self._made.append(self._kinds.setdefault(kind, kind))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -13,7 +12,14 @@ from distract.report.glossary import empty_reason
 from distract.report.phrases import rate_cells
 from distract.stats.figure import Figure
 from distract.studies.differences import mark_difference
-from distract.studies.rewrite_counts import CompactRewrites, condition_name, count_reasons, layer_verdicts, sum_reasons
+from distract.studies.rewrite_counts import (
+    CompactRewrites,
+    average_restyled,
+    condition_name,
+    count_read,
+    count_reasons,
+    sum_reasons,
+)
 
 EXAMPLES, NEAR = 6, 120
 """Rejected rewrites to show, and the characters around each of their changes."""
@@ -22,9 +28,12 @@ REASONS = 3
 """Reasons for rejection to show, the most frequent ones, without ``--verbose``."""
 
 
-def rewrites_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) -> Iterable[Block]:
+def rewrites_report(
+    parameters: Mapping[str, Any], figures: Iterable[Figure], rewrites: Collection[Rewrite]
+) -> Iterable[Block]:
     """Show how many rewrites were rejected."""
     yield from rejection_parts(rewrites)
+    yield from unread_notes(parameters)
     rows: list[TableRow] = [
         (
             "",
@@ -35,7 +44,7 @@ def rewrites_report(figures: Iterable[Figure], rewrites: Collection[Rewrite]) ->
         if f.measure == "rejection_rate"
     ]
     yield Table("", ("rejected", "%", "95% CI", "k/n"), rows)
-    yield from notes(agreement_notes(rewrites))
+    yield from notes(reader_notes(rewrites))
 
 
 def yield_report(counts: Mapping[str, Any]) -> Iterable[Block]:
@@ -90,13 +99,19 @@ def example_blocks(rewrites: Collection[Rewrite]) -> Iterator[Block]:
         yield mark_difference("\n\n".join(one.original), one.response.text, label, near=NEAR)
 
 
-def agreement_notes(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterator[str]:
-    """Say whether rules and verifier agree."""
-    verdicts = Counter(layers for rewrite in rewrites if (layers := layer_verdicts(rewrite)) is not None)
-    if n := verdicts.total():
-        agree = verdicts[True, True] + verdicts[False, False]
-        yield (
-            f"rules and verifier agree on {agree} of {count(n, 'rewrite')}: both accept {verdicts[True, True]}, both "
-            f"reject {verdicts[False, False]}; only the rules reject {verdicts[False, True]}, only the verifier "
-            f"{verdicts[True, False]}"
-        )
+def unread_notes(parameters: Mapping[str, Any]) -> Iterator[Block]:
+    """Warn that no model read what a model wrote."""
+    if parameters.get("asking") is not None and not parameters.get("verifier"):
+        warning = "a model wrote the rewrites and no model read them: rules alone compared their sentences"
+        yield from notes([warning], "doubtful")
+
+
+def reader_notes(rewrites: Collection[Rewrite] | CompactRewrites) -> Iterator[str]:
+    """Say how much is restyled, and what a model read."""
+    if share := average_restyled(rewrites):
+        yield f"accepted rewrites restyle {share:.0%} of the words on average"
+    number, sentences, denied, unread = count_read(rewrites)
+    if number:
+        read = f"{count(sentences, 'restyled sentence')} of {count(number, 'rewrite')}"
+        silence = f", {unread} of them without a verdict" if unread else ""
+        yield f"the verifier read {read} and put back {denied}{silence}"

@@ -20,7 +20,7 @@ from distract.core.records import Constraint
 from distract.core.registry import attacks
 from distract.data.constraints import check, parse
 from distract.models.scripted import make_planted
-from distract.rewriting.fidelity import inspect
+from distract.rewriting.attack_calls import inspect_rewrite
 from distract.rewriting.writers import _edit_one_turn, checksum
 from distract.studies.attack import session
 
@@ -40,7 +40,8 @@ def find_rejections(
     total, failures = 0, []
     for seed, (prompt, text, constraints) in enumerate(answers):
         total += 1
-        reasons = inspect((prompt,), (text,), (attack.rewrite(text, constraints, seed),), constraints, attack.marker)[0]
+        texts = (prompt,), (text,), (attack.rewrite(text, constraints, seed),), constraints
+        reasons = inspect_rewrite(attack, *texts, "c", is_ruled=True).reasons
         failures += [f"{seed}: {'; '.join(reasons)}"] if reasons else []
     return total, failures
 
@@ -69,7 +70,7 @@ def test_recorded_rewrites_pass(attack: Attack) -> None:
     problems = [
         (old, reasons)
         for prompt, old, new, constraints in answers(attack.name)
-        if (reasons := inspect((prompt,), (old,), (new,), constraints, attack.marker)[0])
+        if (reasons := inspect_rewrite(attack, (prompt,), (old,), (new,), constraints, "c", is_ruled=False).reasons)
     ]
     assert not problems
 
@@ -84,7 +85,7 @@ def test_rewrites_are_faithful_and_keep_constraints() -> None:
     rejected = list[str]()
     for prompt, text, new, constraints in rewrites():
         assert [check(c, new) for c in constraints] == [check(c, text) for c in constraints]
-        rejected += inspect((prompt,), (text,), (new,), constraints)[0]
+        rejected += inspect_rewrite(PLACEBO, (prompt,), (text,), (new,), constraints, "c", is_ruled=True).reasons
     assert len(rejected) <= 2, rejected
 
 
@@ -150,7 +151,7 @@ def test_rule_violations_are_never_missed(path: Path) -> None:
         assert rates_by_style["missed_change_rate", None, kind][0] == 0
 
 
-@pytest.mark.parametrize(("path", "rejected", "missed"), [(DEVELOPED, 0.05, 0.3), (HELD_OUT, 0.11, 0.4)])
+@pytest.mark.parametrize(("path", "rejected", "missed"), [(DEVELOPED, 0.31, 0.12), (HELD_OUT, 0.26, 0.1)])
 def test_error_rates_do_not_regress(path: Path, rejected: float, missed: float) -> None:
     rates_by_style = rates(path)
     for measure, limit in (("false_rejection_rate", rejected), ("missed_change_rate", missed)):
@@ -177,7 +178,7 @@ def test_recording_first_changes_neither_rewrites_nor_rows(tmp_path: Path) -> No
     rewrites = record(tmp_path / "f.jsonl")
     assert {rewrite.is_accepted for rewrite in rewrites} == {True, False}
     reasons = {reason.partition(":")[0] for rewrite in rewrites for reason in rewrite.reasons}
-    assert {"truncated", "verifier finds something lost", "comment about the task"} <= reasons
+    assert {"too weak", "not a rewrite", "comment about the task"} <= reasons
     judge(tmp_path / "one", "tweakset", "w", with_models=True)
     judge(tmp_path / "two", str(tmp_path / "f.jsonl"), "recorded", with_models=False)
     for name in ("rewrites.jsonl", "rows.jsonl"):

@@ -113,7 +113,7 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     marker = registry.get_attack("assertiveness").marker
     yield "inspect one that grew", lambda text: inspect(("Why?",), (text,), (f"really {text}.",), few, marker)
     yield "inspect one that shrank", lambda text: inspect(("Why?",), (f"{text} So.",), (text,), (), marker)
-    yield "inspect as a rewrite", lambda text: inspect(("Why?",), (TEXT,), (text,), (), marker, max_new_content=0.5)
+    yield "inspect as a rewrite", lambda text: inspect(("Why?",), (TEXT,), (text,), (), marker, needs="restyled")
     yield "inspect as an original", lambda text: inspect(("Why?",), (text,), (TEXT,), (), marker)
     yield "facts", lambda text: differences(TEXT, text, text)
     for form in (parsers.BRACKETS, parsers.GRADED, parsers.JSON, parsers.LETTER, parsers.OUTPUT, parsers.RANKING):

@@ -12,14 +12,15 @@ from distract.core.attack import Attack, WritingTask
 from distract.core.errors import PluginError, UsageError
 from distract.core.loop import execute
 from distract.core.plan import Plan
-from distract.core.records import Case, CaseResult, Evidence, Request, Response, Side
+from distract.core.records import Case, CaseResult, Reply, Request, Response, Side
 from distract.core.registry import protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.data.constraints import parse
 from distract.data.good_responses import good_response, pairs
 from distract.models.scripted import ScriptedBackend, make_planted
-from distract.rewriting.writers import Verifier, find_writer
+from distract.rewriting.verifier import Verifier
+from distract.rewriting.writers import find_writer, rewrite
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import audit_case
 from distract.studies.eligibility import Degradation, parse_attack
@@ -260,20 +261,35 @@ def test_good_response_must_meet_all_constraints(one: Case) -> None:
     assert excluded == {"no good response is known to meet all the constraints"}
 
 
-def test_verifier_adds_reasons_and_evidence() -> None:
-    requests: list[tuple[str, str]] = []
+@each(
+    "probabilities, text, is_accepted, put_back",
+    ((0.9, 0.1), "Red is certainly a colour. Blue is surely another.", True, 0),
+    ((0.1, 0.9), "Red is certainly a colour. Blue is surely another.", False, 2),
+)
+def test_verifier_puts_back_and_adds_evidence(
+    probabilities: tuple[float, float], text: str, is_accepted: bool, put_back: int
+) -> None:
+    asked = list[Request]()
 
-    def verify(one: Case, original: Response, rewrite: Response) -> Plan[tuple[tuple[str, ...], Evidence]]:
-        (reply,) = yield [request(f"{original.text} / {rewrite.text}")]
-        requests.append((original.text, rewrite.text))
-        return ("verifier: not the same",) if "blue" in rewrite.text else (), (("verifier", reply.text),)
+    def answer(request: Request) -> Reply:
+        asked.append(request)
+        return Reply(probabilities=probabilities, mass=1.0) if request.to == "verifier" else Reply("banana")
 
-    arguments: dict[str, Any] = {"verifier": Verifier("v", verify), "designs": frozenset({"fixed"})}
-    done = audit(case(responses=[X, Y], preferred="x"), "garbage", **arguments)
-    assert [(result.is_accepted, dict(result.evidence)["verifier"]) for result in done.rewrites] == [(True, "banana")]
-    done = audit(case(responses=[X, Y], preferred="y"), "garbage", **arguments)
-    assert [result.reasons for result in done.rewrites] == [("verifier: not the same",)]
-    assert ("Red is a colour.", "Certainly! Red is a colour.") in requests
+    two = Response("x", ("Red is a colour. Blue is another.",))
+    sure = Attack("sure", "adds certainty", lambda turn, constraints, seed: assure(turn), marker=len)
+    judge = ScriptedBackend(answer, name="j")
+    with Store(Path(":memory:"), judge.identity, judge.reads_slots) as store:
+        plan = rewrite(find_writer("rules"), case(responses=[two]), two, sure, 0, Verifier("v"))
+        (done,) = execute([plan], {"judge": (judge, store), "verifier": (judge, store)})
+    assert done is not None
+    assert (done.response.text, done.is_accepted) == (text, is_accepted)
+    evidence = dict(done.evidence)
+    assert (evidence["verifier_sentences"], evidence["verifier_put_back"]) == (2, put_back)
+    assert [one.to for one in asked] == ["verifier"] * 4
+
+
+def assure(turn: str) -> str:
+    return turn.replace("Red is a", "Red is certainly a").replace("Blue is", "Blue is surely")
 
 
 def refuse(*arguments: object) -> str:

@@ -138,7 +138,7 @@ def test_unfinished_run_is_explained_with_a_warning(run: Run) -> None:
         (("flips", "--responses", "d.jsonl"), "--responses needs --data"),
         (
             ("flips", "--dtype", "bfloat16"),
-            "--dtype is for models on Ray workers or a reward model or transformers or vLLM",
+            "--dtype is for models on natural language inference or Ray workers or a reward model or transformers or ",
         ),
         (("flips", "--store", "d.jsonl"), "d.jsonl"),
     ],

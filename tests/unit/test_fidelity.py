@@ -10,20 +10,21 @@ from test_attacks import DISTRACTORS, PLACEBO, texts
 
 from distract.core.records import Constraint
 from distract.core.registry import attacks
+from distract.data import amounts
 from distract.data.constraints import check, parse
 from distract.data.datasets import load
 from distract.data.lexicon import content_words
 from distract.models.families import families, find_self_judging
 from distract.rewriting import fidelity
-from distract.rewriting.fidelity import facts, inspect, inspect_severity, meaning_signs, misbehaviour, numbers
-from distract.rewriting.fidelity.facts import code_spans, new_content_share, quote_spans, url_spans
+from distract.rewriting.fidelity import alignment, claims, facts, inspect, inspect_severity, units
+from distract.rewriting.fidelity.facts import code_spans, quote_spans, url_spans
 
 NO_COMMA = Constraint("punctuation:no_comma")
 PROMPT = ("How long does the trip take and what does it cost? Yours, Ewa",)
 
 
 def reasons(original: str, rewrite: str, *constraints: Constraint) -> tuple[str, ...]:
-    return inspect(PROMPT, (original,), (rewrite,), constraints)[0]
+    return inspect(PROMPT, (original,), (rewrite,), constraints, is_strict=True).reasons
 
 
 ACCEPTED = [
@@ -54,7 +55,6 @@ ACCEPTED = [
     ("may is a verb", "It may open soon.", "It will open soon."),
     ("url", "See https://example.org/a for it.", "Do see (https://example.org/a) for it."),
     ("code", "Run `make all` to build it.", "Kindly run `make all` to build it."),
-    ("fence", "Run this:\n```sh\nmake 7\n```", "Please run this:\n```\nmake 7\n```\nThank you!"),
     ("quote marks", 'They call it "the hub" of trade.', "They call it “the hub” of trade."),
     ("quote with a stop", 'They call it "the hub."', 'They truly call it "the hub".'),
     ("quoting own words", "The word hub fits the place.", 'The word "hub" fits the place.'),
@@ -103,7 +103,7 @@ REJECTED = [
     ("name lost: curie", "It was Marie Curie who found it.", "It was Marie Meitner who found it."),
     ("name invented: meitner", "It was Marie Curie who found it.", "It was Marie Meitner who found it."),
     ("number lost: 3", "It lasts 3 weeks.", "It lasts 20 days."),
-    ("negation lost", "The deal does not have to be in writing.", "The deal has to be in writing."),
+    ("negation lost: no", "The deal does not have to be in writing.", "The deal has to be in writing."),
     ("unit lost: 40 ms", "It takes 40 ms to load.", "It takes 40 s to load."),
     ("unit lost: 21 °c", "Set it to 21 °C now.", "Set it to 21 °F now."),
     ("unit lost: 3 pm", "It opens at 3 pm sharp.", "It opens at 3 am sharp."),
@@ -111,15 +111,14 @@ REJECTED = [
     ("date lost: march", "It opened in March 2019.", "It opened in April 2019."),
     ("date lost: 03/04/2020", "It opened on 03/04/2020.", "It opened on 04/03/2020."),
     ("code lost: getId", "Call `getId` to read it.", "Call `getID` to read it."),
-    ("negation invented: unsafe", "The old bridge is safe for cars.", "The old bridge is unsafe for cars."),
-    ("script changed", "The train is slow today.", "Поезд сегодня идёт медленно."),
+    ("opposite: safe and unsafe", "The old bridge is safe for cars.", "The old bridge is unsafe for cars."),
+    ("sentence lost: The train", "The train is slow today.", "Поезд сегодня идёт медленно."),
     ("refusal", "Open the door of the train.", "I'm sorry, but I can't help to open the door of the train."),
     ("refusal", "Open the door of the train.", "As an AI I open the door of the train."),
     ("comment about the task", "Open the door.", "Here is the rewritten response: Open the door."),
-    ("comment about the task", "Open the door.", "Sure! Here's how: Open the door."),
     ("comment about the task", "Open the door.", "Rewritten response:\nOpen the door."),
     ("not a rewrite", "Board the train early and find seats.", "Bananas ripen faster inside paper bags overnight."),
-    ("answers the prompt", "Board the train early and find seats.", "How long does the trip take and what cost?"),
+    ("sentence lost: Board", "Board the train early and find seats.", "How long does the trip take and what cost?"),
     ("empty", "Board the train.", "  \n"),
 ]
 
@@ -162,23 +161,13 @@ def test_severity_breaks_exactly_as_many_constraints() -> None:
     both = (NO_COMMA, Constraint("change_case:english_lowercase"))
     for rewrite, broken in (("it is late, now", 1), ("It is late, now", 2)):
         for severity in (1, 2):
-            reasons, evidence = inspect(PROMPT, ("it is late now",), (rewrite,), both, severity=severity)
+            reasons, evidence, _ = inspect(PROMPT, ("it is late now",), (rewrite,), both, severity=severity)
             assert reasons == (
                 () if severity == broken else (f"severity: {broken} constraints broken, not {severity}",)
             )
             assert len(str(dict(evidence)["constraints_broken"]).split(", ")) == broken
     assert inspect(PROMPT, ("it is late now",), ("it is late now",), both, severity=1)[0] == ("unchanged",)
     assert inspect_severity("It is late, now", both, 2)[0] == ()
-
-
-def test_too_many_new_words_are_rejected_in_longer_texts() -> None:
-    text = "apple bread cloud dream eagle flame grape honey ivory jelly koala lemon mango north ocean piano"
-    longer = f"{text} queen river stone tiger uncle violet"
-    assert inspect(PROMPT, (text,), (longer,), max_new_content=0.3)[0] == ()
-    assert inspect(PROMPT, (text,), (longer,), max_new_content=0.2)[0] == (
-        "new content: 27% of the words, at most 20%",
-    )
-    assert inspect(PROMPT, ("apple bread",), ("apple bread queen river",), max_new_content=0.2)[0] == ()
 
 
 def test_feature_must_increase_except_for_a_control() -> None:
@@ -202,9 +191,6 @@ def test_evidence_states_the_measurements() -> None:
 
 
 def test_new_content_is_a_share_of_the_rewrite() -> None:
-    assert new_content_share("trains run", "trains are running") == 0.0
-    assert new_content_share("trains run", "trains fly") == 0.5
-    assert new_content_share("", "") == 0.0
     assert content_words("電車") == {"電", "車"}
 
 
@@ -225,7 +211,7 @@ def test_any_text_can_be_inspected(original: str, rewrite: str) -> None:
 
 
 drawn = st.lists(st.sampled_from([text for _, *pair in ACCEPTED for text in pair]), max_size=4).map(" ".join)
-MODULES = (numbers, facts, fidelity, meaning_signs, misbehaviour)
+MODULES = (amounts, facts, fidelity, alignment, claims, units)
 REMEMBERED = [found for module in MODULES for found in vars(module).values() if hasattr(found, "cache_clear")]
 
 
@@ -244,9 +230,9 @@ def test_fast_searches_agree_with_plain_patterns(text: str) -> None:
     assert url_spans(text) == [matches.span() for matches in facts.URL.finditer(text)]
     assert code_spans(text) == [matches.span() for matches in facts._CODE.finditer(text)]
     lower = text.casefold()
-    dates = {f"{numbers.MONTH[m[1] or m[4]]} {int(m[2] or m[3])}" for m in numbers._DATE.finditer(lower)}
-    dates |= {*numbers.DAY.findall(lower), *numbers._SLASHES.findall(lower)}
-    assert numbers._dates(lower, True) == dates | {a or b for a, b in numbers._IN_MONTH.findall(lower)}
+    dates = {f"{amounts.MONTH[m[1] or m[4]]} {int(m[2] or m[3])}" for m in amounts._DATE.finditer(lower)}
+    dates |= {*amounts.DAY.findall(lower), *amounts._SLASHES.findall(lower)}
+    assert amounts._dates(lower, True) == dates
 
 
 @given(st.text())
@@ -337,7 +323,7 @@ def test_nearly_every_embedded_answer_can_be_made_worse_by_any_amount(severity: 
     for case in EVERY_OTHER:
         good = case.responses[0]
         worse = LOWER[severity].rewrite(good.text, case.constraints, 0)
-        reasons, _ = inspect(case.prompt, good.turns, (worse,), case.constraints, severity=severity)
+        reasons = inspect(case.prompt, good.turns, (worse,), case.constraints, severity=severity).reasons
         refused += [case.id] if reasons else []
         assert LOWER[severity].rewrite(good.text, case.constraints, 0) == worse
     assert len(refused) <= 0.05 * len(EVERY_OTHER)
@@ -411,3 +397,21 @@ def test_tone_stays(text: str) -> None:
     for attack in DISTRACTORS:
         if attack.marker and attack.name != "prolixity":  # which counts letters
             assert attack.marker(new) == attack.marker(text)
+
+
+@each(
+    "original, rewrite, changed",
+    ("This can influence it.", "This may influence it.", set()),
+    ("It began in May.", "It began in spring.", {"date"}),
+    ("It began in May.", "It began in June.", {"date"}),
+    ("it opened in april.", "it opened in spring.", {"date"}),
+    ("It was built in may 1987.", "It was built in march 1987.", {"date"}),
+    ("Soldiers march in.", "Soldiers walk in.", set()),
+    ("One example is tea. Another is rice.", "Two examples are tea and rice.", set()),
+    ("There are three main reasons.", "There are several reasons.", set()),
+    ("There are three main reasons.", "There are four main reasons.", {"number"}),
+    ("It takes two hours and two steps.", "It takes hours and steps.", {"number"}),
+)
+def test_months_and_counts_are_facts_only_where_they_are_sure(original: str, rewrite: str, changed: set[str]) -> None:
+    kinds = {kind for kind, one in facts.differences(original, rewrite).items() if one.lost or one.invented}
+    assert kinds == changed

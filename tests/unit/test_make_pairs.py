@@ -25,9 +25,9 @@ from distract.data.formats import native
 from distract.data.good_responses import pairs
 from distract.data.tables import read_table
 from distract.models.scripted import ScriptedBackend, make_planted, share
-from distract.rewriting import verifier as verifier_module
 from distract.rewriting.generator_options import GeneratorOptions
-from distract.rewriting.writers import WRITERS, Verifier, rewrite
+from distract.rewriting.verifier import SENTENCE, Verifier
+from distract.rewriting.writers import WRITERS, rewrite
 from distract.studies.attack import session
 from distract.studies.make import maker, rewrites as rewrites_module
 from distract.studies.make.attempts import MakeResult, check_author, yield_document
@@ -183,7 +183,7 @@ def test_verifier_judges_both_answers() -> None:
             return Reply(text=next(verdicts))
         return Reply(text=GOOD)
 
-    result, rounds = drive(make_pair(CASE, ASKING, "writer", 5, Verifier("v", verify)), answer)
+    result, rounds = drive(make_pair(CASE, ASKING, "writer", 5, verify), answer)
     assert result.case is not None
     # Both answers are verified together; the second one of the first attempt is rejected, and both are repeated.
     assert [len(requests) for requests in rounds] == [1, 2, 1, 2]
@@ -349,7 +349,7 @@ def test_every_rewrite_has_its_lineage(tmp_path: Path) -> None:
     assert Counter((name, one.response) for name, one in lineages) == Counter((r.case, r.response) for r in rewrites)
     for _, lineage in lineages:
         assert (lineage.generator, dict(lineage.model)["model"], len(lineage.prompt)) == ("w", "w", 64)
-        verified = {"verifier": "v", "verifier_prompt": verifier_module.PROMPT.checksum}
+        verified = {"verifier": "v", "verifier_prompt": SENTENCE.checksum, "verifier_threshold": 0.5}
         assert dict(lineage.parameters) == {**WRITING.parameters, "seed": 0, **verified}
         assert "attempts" in dict(lineage.evidence)
     by_attack = {(lineage.response.attack, lineage.prompt) for _, lineage in lineages}
@@ -467,8 +467,6 @@ def test_derivatives_of_a_replaced_text_are_removed() -> None:
 def test_controls_are_not_verified() -> None:
     one = case(responses=[Response("x", ("Two  spaces are here.",))])
     null = registry.attacks()["null"]
-    result, rounds = drive(
-        rewrite(WRITERS["rules"], one, one.originals[0], null, 0, verifier_module.make_verifier("v")), doubt
-    )
+    result, rounds = drive(rewrite(WRITERS["rules"], one, one.originals[0], null, 0, Verifier("v")), doubt)
     assert result is not None
     assert (result.is_accepted, rounds) == (True, [])

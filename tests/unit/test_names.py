@@ -129,7 +129,7 @@ def test_every_setting_belongs_to_a_provider() -> None:
     assert uses().keys() == {*known_settings(), "revision"}
     assert all(uses().values())
     assert {*COMMON} < known_settings().keys()
-    assert uses()["dtype"] == {"ray", "reward", "transformers", "vllm"}
+    assert uses()["dtype"] == {"nli", "ray", "reward", "transformers", "vllm"}
     assert uses()["timeout"] == {"inspect", "openai", "python"}
     assert uses()["fail_fast"] == {"python"}
 
@@ -184,7 +184,8 @@ def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path)
     (
         "planted:fair",
         Options(dtype="float32"),
-        "--dtype is for models on Ray workers or a reward model or transformers or vLLM; planted:fair is",
+        "--dtype is for models on natural language inference or Ray workers or a reward model "
+        "or transformers or vLLM; planted:fair is",
     ),
     ("planted:fair", Options(revision="abc"), "loads no model"),
     (EMBEDDED, Options(revision="abc"), "one fixed file without code"),

@@ -21,7 +21,7 @@ from distract.models.provider import known_settings, uses
 
 DRY = (
     *("attack", "gate", "leaderboard", "meta", "consistency", "explain", "anchors make", "anchors check"),
-    *("rewrite", "make-pairs", "make-tweakset", "try"),
+    *("rewrite", "make-pairs", "make-tweakset", "try", "check"),
 )
 """The commands that ask a model."""
 
@@ -92,7 +92,7 @@ class TestEngineSettings:
     def test_wrong_setting_is_one_line(self, run: Any, arguments: tuple[str, ...], message: str) -> None:
         check_refusal(run("attack", "--judge", "planted:fair", *arguments), message)
 
-    @pytest.mark.parametrize("name", ["report", "list", "check", "compare"])
+    @pytest.mark.parametrize("name", ["report", "list", "flips", "compare"])
     def test_command_without_models_suggests_no_setting(self, run: Any, name: str) -> None:
         assert "No such option" in run(name, "--timeout", "3").err
 

@@ -23,7 +23,8 @@ from distract.data.datasets import load
 from distract.judging.orders import ask_in_orders
 from distract.judging.verdicts import outcome
 from distract.models.scripted import PLANTED, make_planted
-from distract.rewriting.fidelity import inspect, inspect_severity
+from distract.rewriting.attack_calls import inspect_rewrite
+from distract.rewriting.fidelity import inspect_severity
 from distract.rewriting.writers import WRITERS, rewrite
 
 WRITTEN = ("unearned", "hollow", "injection")
@@ -312,9 +313,8 @@ def test_every_rewrite_is_accepted(part: int) -> None:
         for original, rewrite in rewrites(case):
             before, after = (original["text"],), (rewrite["text"],)
             attack = attacks[rewrite["attack"]]
-            limit = attack.max_new_content
-            reasons, _ = inspect((case["prompt"],), before, after, constraints, attack.marker, max_new_content=limit)
-            assert reasons == (), (rewrite["author"], rewrite["attack"])
+            inspected = inspect_rewrite(attack, (case["prompt"],), before, after, constraints, "c", is_ruled=False)
+            assert inspected.reasons == (), (rewrite["author"], rewrite["attack"])
 
     check_rewrites()
 

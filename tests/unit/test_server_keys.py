@@ -166,7 +166,7 @@ def test_run_store_and_tables_show_no_key(run: Run, tmp_path: Path, monkeypatch:
 
     with FakeServer(chat, owner="someone", probed=chat) as server:
         name = f"{server.url}#m"
-        options = ["--attack", "prolixity", "--limit", "2", "--out", tmp_path / "run", "--store", tmp_path / "s"]
+        options = ["--attack", "severity-1", "--limit", "2", "--out", tmp_path / "run", "--store", tmp_path / "s"]
         done = run("attack", "--judge", name, "--generator", name, *options)
         report = run("check", tmp_path / "run")
         assert {request.headers["authorization"] for request in server.asked} == {f"Bearer {KEY}"}

@@ -18,9 +18,9 @@ from loops import each
 from scipy import stats
 from test_boards import CLOSED, HARD, POINTS, Row, matches, sample_rows
 
+from distract.core import edits
 from distract.core.errors import UsageError
 from distract.core.printable import clean_text, percent
-from distract.rewriting.fidelity import facts
 from distract.stats import ratings
 from distract.stats.ratings.matches import Matches
 from distract.stats.ratings.system import RatingSystem
@@ -283,7 +283,7 @@ FLIP = ("--protocol", "pairwise", "--measure", "flip")
 
 @each(
     "judge, options, present, absent",
-    ("bold", FLIP, ["under assertiveness, pairwise flips 40 of 40", "distract gate --max-flip-rate", "(`--control`)"],
+    ("bold", FLIP, ["under assertiveness, pairwise flips 39 of 40", "distract gate --max-flip-rate", "(`--control`)"],
      ["Do not", "Do not rely", "No losing response"]),
     ("first", FLIP, ["Do not rely on this judge: by no way of asking can it tell good from bad here. Use another one."],
      ["pairwise flips", "distract gate"]),
@@ -322,7 +322,7 @@ def test_advice_is_on_pages_and_not_among_the_findings(run: Run) -> None:
 def runs(run: Run) -> Run:
     """An attack and a live gate of one judge."""
     judge = ("--judge", "planted:bold=0.7")
-    assert run("attack", *judge, "--limit", "9", "--protocol", "pairwise", "--out", "attacked").code == 0
+    assert run("attack", *judge, "--limit", "14", "--protocol", "pairwise", "--out", "attacked").code == 0
     assert run("gate", *judge, "--max-flip-rate", "0.2", "--out", "gated").code == 1
     return run
 
@@ -333,13 +333,13 @@ def test_card_states_what_the_runs_hold(runs: Run) -> None:
     card = unescape(result.out)
     for text in (
         "## Judge card: planted:bold=0.7",
-        "| 1 | attack | tweakset | 9 of 200 | 0 |",
+        "| 1 | attack | tweakset | 14 of 200 | 0 |",
         "| 2 | gate | tweakset | 200 of 200 | 0 |",
         "### Run 1: attack",
         "### Run 2: gate",
         "### Gate",
         "### Fidelity of the rewrites",
-        "Run 1 has 9 cases: too few to be sure of a rate.",
+        "Run 1 has 14 cases: too few to be sure of a rate.",
         "Run 1 measured no noise",
         "Rewrites were checked by rules alone",
     ):
@@ -395,7 +395,7 @@ TEXT = " ".join(WORDS)
 def rebuild(old: Sequence[str], new: Sequence[str]) -> tuple[list[str], list[str]]:
     """Put both sequences together again from their edits."""
     first, second = list[str](), list[str]()
-    for what, a, b, c, d in facts.opcodes(old, new):
+    for what, a, b, c, d in edits.opcodes(old, new):
         assert (what == "equal") == (old[a:b] == new[c:d])
         first += old[a:b]
         second += new[c:d]
@@ -404,8 +404,8 @@ def rebuild(old: Sequence[str], new: Sequence[str]) -> tuple[list[str], list[str
 
 @each("most, is_searched", (16, True), (15, False))
 def test_words_are_searched_up_to_a_bound(monkeypatch: pytest.MonkeyPatch, most: int, is_searched: bool) -> None:
-    monkeypatch.setattr(facts, "MOST_CELLS", most)
-    assert any(what == "equal" for what, *_ in facts.opcodes("aabb", "bbaa")) == is_searched
+    monkeypatch.setattr(edits, "MOST_CELLS", most)
+    assert any(what == "equal" for what, *_ in edits.opcodes("aabb", "bbaa")) == is_searched
 
 
 @given(st.text("ab c\n.\x1bé", max_size=60), st.text("ab c\n.\x1bé", max_size=60))
@@ -448,5 +448,5 @@ def test_difference_of_long_texts_is_bounded(before: str, after: str) -> None:
 def test_edits_lead_from_one_sequence_to_the_other(old: list[str], new: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for most in (0, 20, 10**6):
-            patch.setattr(facts, "MOST_CELLS", most)
+            patch.setattr(edits, "MOST_CELLS", most)
             assert rebuild(old, new) == (old, new)

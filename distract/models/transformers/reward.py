@@ -35,7 +35,7 @@ class RewardModel(LocalModel):
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
         """See ``Backend.reply``; the text of a reply is the score."""
-        encoded = dict(enumerate([one.prompt for one in self._chat.encode_all(requests)]))
+        encoded = dict(enumerate(self._encode(requests)))
         long = {i: len(ids) for i, ids in encoded.items() if len(ids) > self._context}
         if failed := [(i, make_length_failure(n, int(self._context))) for i, n in long.items() if i in wanted]:
             yield failed
@@ -46,11 +46,14 @@ class RewardModel(LocalModel):
             for batch in self._lay_out(fitting):
                 if left.isdisjoint(batch):
                     continue
-                scores = dict(zip(batch, self._score([encoded[i] for i in batch]), strict=True))
-                yield [(i, _make_reply(scores[i], len(encoded[i]))) for i in batch if i in left]
+                logits = dict(zip(batch, self._classify([encoded[i] for i in batch]), strict=True))
+                yield [(i, self._make_reply(logits[i], len(encoded[i]))) for i in batch if i in left]
                 left.difference_update(batch)
 
         yield from self._fit_memory(run)
+
+    def _encode(self, requests: Sequence[Request]) -> list[Sequence[int]]:
+        return [one.prompt for one in self._chat.encode_all(requests)]
 
     def _lay_out(self, encoded: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
         """Group conversations of similar length, within the tokens of a forward pass."""
@@ -64,7 +67,8 @@ class RewardModel(LocalModel):
         if batch:
             yield batch
 
-    def _score(self, sequences: Sequence[Sequence[int]]) -> list[float]:
+    def _classify(self, sequences: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Return the output for each label, for each sequence."""
         torch, model = self._libraries()[0], self._loaded
         pad = model.config.get_text_config().pad_token_id or 0
         longest = max(map(len, sequences))
@@ -80,8 +84,19 @@ class RewardModel(LocalModel):
             logits = model(
                 input_ids=torch.tensor(ids, device=model.device),
                 attention_mask=torch.tensor(mask, device=model.device),
+                **self._more_inputs(torch, sequences),
             ).logits
-        return [float(score) for score in logits.float().reshape(len(sequences), -1)[:, 0].tolist()]
+        rows: list[list[float]] = logits.float().reshape(len(sequences), -1).tolist()
+        return rows
+
+    def _more_inputs(self, torch: Any, sequences: Sequence[Sequence[int]]) -> Mapping[str, Any]:
+        """Return what the model needs beside ids and mask."""
+        return {}
+
+    def _make_reply(self, logits: Sequence[float], tokens: int) -> Reply:
+        if not math.isfinite(logits[0]):
+            return Reply(text=repr(logits[0]), failure="the model's score is not a number", tokens_in=tokens)
+        return Reply(text=repr(logits[0]), tokens_in=tokens)
 
     @cached_property
     def _chat(self) -> Chat:
@@ -110,9 +125,3 @@ class RewardModel(LocalModel):
 
     def _adjust(self, model: Any) -> None:
         """Change nothing: the model writes no text."""
-
-
-def _make_reply(score: float, tokens: int) -> Reply:
-    if not math.isfinite(score):
-        return Reply(text=repr(score), failure="the model's score is not a number", tokens_in=tokens)
-    return Reply(text=repr(score), tokens_in=tokens)

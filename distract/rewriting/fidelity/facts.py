@@ -9,28 +9,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import lru_cache
 
-from distract.data.lexicon import PARTS, content_words
-from distract.rewriting.fidelity.numbers import DAY, MONTH, amounts, find_units
-
-MOST_PAIRS = 200_000
-"""Maximum pairs of equal words in two texts for an exact search of their difference."""
-
-MOST_CELLS = 1_000_000
-"""Maximum product of the lengths of two sequences of words that are searched as a whole."""
+from distract.data.amounts import DAY, MONTH, amounts, find_counts, find_units
+from distract.data.lexicon import PARTS
 
 READ = 64
 """Size of the cache of readings: an original is compared with many rewrites."""
 
 
 Span = tuple[int, int]
-Opcode = tuple[str, int, int, int, int]
 Facts = Mapping[str, AbstractSet[str]]
 URL = re.compile(r"(?:https?://|www\.)[^\s<>\"”)\]]+|(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
 _CODE = re.compile(
@@ -77,12 +68,6 @@ def core(text: str) -> Span:
 def quote_spans(text: str) -> list[Span]:
     """Find quoted strings, with their marks; marks around the whole text do not count."""
     return [m.span() for m in _QUOTE.finditer(text, *core(text))]
-
-
-def new_content_share(original: str, rewrite: str) -> float:
-    """Return the share of a rewrite's distinct content words that its original lacks."""
-    before, after = content_words(original), content_words(rewrite)
-    return len(after - before) / len(after) if after else 0.0
 
 
 def _remove_spans(text: str, spans: Sequence[Span]) -> str:  # full stops keep the rest apart
@@ -203,6 +188,9 @@ def differences(original: str, rewrite: str, prompt: str = "") -> dict[str, Diff
         numbers, units = {unit.split()[0] for unit in _amounts(rewrite, True)["unit"]}, find_units(rewrite)
         lost["unit"] = {u for u in lost["unit"] if u.split()[0] in numbers or u.partition(" ")[2] not in units}
     invented["name"] = _missing_names(invented["name"], prompt)
+    for missing, text, other in ((lost, original, rewrite), (invented, rewrite, original)):
+        if missing["number"] and not find_counts(other):
+            missing["number"] = missing["number"] - find_counts(text)
     return {
         kind: Difference(tuple(sorted(stated[kind] - lost[kind])), *(tuple(sorted(x[kind])) for x in (lost, invented)))
         for kind in stated
@@ -228,54 +216,3 @@ def _missing_facts(text: str, other: str) -> tuple[Facts, dict[str, AbstractSet[
             # One search for each part is not linear, so bound their number.
             missing[kind] = {p for i, p in enumerate(sorted(missing[kind])) if i > 99 or p not in whole}
     return {**stated, "name": names, **verbatim}, missing
-
-
-def opcodes(old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode]:
-    """Return the edits from one sequence of words to another, in the form of ``difflib``.
-
-    Long sequences are aligned first at words that both have once, because ``difflib`` takes quadratic time where every
-    other word differs. If words repeat so often that the search would take seconds, everything between the common start
-    and the common end is one replacement.
-    """
-    if len(old) * len(new) <= MOST_CELLS:
-        return _compare(old, new)
-    codes, a, c = list[Opcode](), 0, 0
-    for b, d in [*_anchors(old, new), (len(old), len(new))]:
-        shifted = [(what, a + i, a + j, c + k, c + m) for what, i, j, k, m in _compare(old[a:b], new[c:d])]
-        if shifted and codes and shifted[0][0] == codes[-1][0] == "equal":
-            _, i, _, k, _ = codes.pop()
-            shifted[0] = ("equal", i, shifted[0][2], k, shifted[0][4])
-        codes += shifted
-        a, c = b, d
-    return codes
-
-
-def _anchors(old: Sequence[str], new: Sequence[str]) -> list[Span]:
-    """Return the places of words that both sequences have once: as many as are in the same order."""
-    once, others = Counter(old), Counter(new)
-    places = {word: index for index, word in enumerate(new) if others[word] == 1}
-    pairs = [(i, places[word]) for i, word in enumerate(old) if once[word] == 1 and word in places]
-    # The longest increasing run of places; ``before`` links each pair to the last of the best run before it.
-    ends, last, before = list[int](), list[int](), list[int]()
-    for index, (_, place) in enumerate(pairs):
-        at = bisect_left(ends, place)
-        before.append(last[at - 1] if at else -1)
-        ends[at : at + 1], last[at : at + 1] = [place], [index]
-    chain, index = list[Span](), last[-1] if last else -1
-    while index >= 0:
-        chain.append(pairs[index])
-        index = before[index]
-    return chain[::-1]
-
-
-def _compare(old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode]:
-    counts = Counter(new)
-    pairs = sum(count * counts[word] for word, count in Counter(old).items())
-    if pairs <= MOST_PAIRS and len(old) * len(new) <= MOST_CELLS:
-        return SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    most = min(len(old), len(new))
-    start = next((i for i in range(most) if old[i] != new[i]), most)
-    end = next((i for i in range(most - start) if old[-1 - i] != new[-1 - i]), most - start)
-    a, b = len(old) - end, len(new) - end
-    whole = [("equal", 0, start, 0, start), ("replace", start, a, start, b), ("equal", a, len(old), b, len(new))]
-    return [code for code in whole if code[1] < code[2] or code[3] < code[4]]

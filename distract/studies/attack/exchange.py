@@ -21,9 +21,9 @@ from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count
 from distract.core.records import Case, Response, Row
 from distract.data.good_responses import pairs
+from distract.data.language import name_language
 from distract.judging.comparison import RowFactory, judge_comparison, label, side
 from distract.judging.orders import Manner, Orders
-from distract.rewriting.fidelity.language import name_language
 from distract.studies.measures.run import AnyRow, read_outcome
 
 CHANCE = 0.5

@@ -21,7 +21,8 @@ from distract.data.good_responses import compliant_response, good_response, pair
 from distract.judging.comparison import label
 from distract.judging.orders import DEFAULT, Manner
 from distract.report.phrases import join_names, list_few
-from distract.rewriting.writers import Verifier, Writer
+from distract.rewriting.verifier import Verifier
+from distract.rewriting.writers import Writer
 from distract.stats.measures import MEASURES, SHORT, list_selectable
 from distract.stats.trials import STYLES, Design, Measure
 from distract.studies.attack.exchange import Exchange

@@ -30,11 +30,12 @@ from distract.judging.comparison import RowFactory, judge_comparison, label, res
 from distract.judging.pass_marks import find_mark
 from distract.judging.verdicts import outcome
 from distract.report.phrases import rule_lines
-from distract.rewriting import verifier as verifying, writer_choice
+from distract.rewriting import writer_choice
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.stand_in import stand_in
-from distract.rewriting.writers import Verifier, Writer
+from distract.rewriting.verifier import Verifier
+from distract.rewriting.writers import Writer
 from distract.stats.trials import Design
 from distract.studies.attack import selection
 from distract.studies.attack.exchange import (
@@ -255,6 +256,7 @@ def select(
     left_out += loaded.left_out
     resampled = [RESAMPLED] if control and "flip" in scope.designs else []
     control_of = {one.name: selection.find_control(one, writer, scope.attacks) for one in scope.attacks}
+    verify = writer_choice.choose_verifier(verifier, asking)
     parameters = {
         "data": loaded.record,
         "left_out": dict(sorted(left_out.items())),
@@ -272,9 +274,8 @@ def select(
         # Record it only if set, so that other runs keep their identity.
         **({"control_of": {name: control for name, control in control_of.items() if control}} if is_matched else {}),
         "net": scope.net,
-        **writer_choice.describe_writer(writer, asking, verifier, models, scope.writing),
+        **writer_choice.describe_writer(writer, asking, verify, models, scope.writing),
     }
-    verify = verifying.make_verifier(verifier) if verifier else None
     # Record it as the user wrote it: absolute paths are private.
     source = {"data": data, "responses": list(responses)} if isinstance(data, str) else None
     return AttackSelection(loaded, scope, cases, writer, verify, seed, parameters, models, source, probe)
@@ -324,8 +325,7 @@ def heading(selected: AttackSelection) -> Iterator[str]:
     """Describe the run."""
     p = selected.parameters
     attacks = ", ".join([*p["attacks"], *p["degradations"]])
-    verified = f", verified by {line(selected.verifier.name)}" if selected.verifier else ""
-    yield f"attacks {line(attacks)}; rewrites: {line(selected.writer.name)}{verified}"
+    yield f"attacks {line(attacks)}; rewrites: {writer_choice.describe_writers(selected.writer, selected.verifier)}"
     yield from selection.describe_controls(p)
     yield from rule_lines(selected.writer.by_rule)
     yield from map(line, selected.scope.notes)

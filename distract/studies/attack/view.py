@@ -21,7 +21,7 @@ from distract.studies.attack.ranks import NO_LABELS, UNUSABLE, Usability, rankin
 from distract.studies.attack.style import LEAST
 from distract.studies.attack.tables import excess_parts, family_notes, list_plots, measure_tables, strength_blocks
 from distract.studies.measures.run import ONE_PLACE, SAME_ORDER, read_effects
-from distract.studies.rewrite_view import agreement_notes, rejection_parts
+from distract.studies.rewrite_view import reader_notes, rejection_parts, unread_notes
 
 WIDTH = 0.1
 """Half width of an interval that is narrow enough to act on."""
@@ -212,6 +212,7 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
         yield from notes([f"{line(min(gaps))}, so nothing shows that the judge can tell good from bad"])
     if _has_dependence(figures) and measured.prompts < phrases.FEW:
         yield from notes([f"{count(measured.prompts, 'prompt')} only: intervals are rough"])
+    yield from unread_notes(parameters)
     yield from phrases.cautions(measured.invalid, parameters["self_judging"])
     if advice := list(list_advice(parameters, measured)):
         yield Detail(Heading("What to do next", level=2), is_open=True)
@@ -374,7 +375,7 @@ def _has_dependence(figures: Sequence[Figure]) -> bool:
 def _details(parameters: Mapping[str, Any], measured: AttackResult) -> Iterator[str]:
     if measured.excluded:
         yield format_exclusions("excluded", measured.excluded)
-    yield from agreement_notes(measured.rewrites)
+    yield from reader_notes(measured.rewrites)
     yield from phrases.left_out_lines(parameters)
     if _has_dependence(measured.figures):
         yield "some prompts give several comparisons: intervals allow for their dependence"

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from distract.core.printable import line, percent
+from distract.core.printable import count, line, percent
 from distract.core.records import Rewrite
 from distract.report.blocks import Block, Heading, Note, Sentence, Span, Table, TableRow, Words
 from distract.report.glossary import explain
 from distract.report.phrases import rate_cells
-from distract.studies.check.audit import ERRORS, CheckResult, ErrorRate
+from distract.studies.check.audit import (
+    ERRORS,
+    CheckResult,
+    ErrorRate,
+    LabelledCheck,
+    choose_threshold,
+    count_unread,
+    measure_thresholds,
+)
 from distract.studies.differences import mark_difference
+
+_NAMES = dict(zip(ERRORS.values(), ("Faithful rewrites rejected", "Changed rewrites accepted"), strict=True))
 
 
 def pair_report(checked: CheckResult) -> Iterator[Block]:
@@ -33,6 +43,9 @@ def pair_report(checked: CheckResult) -> Iterator[Block]:
     yield Note(explain({"kept, lost, invented"}), apart=False)
     yield Sentence("evidence: " + ", ".join(f"{name} {value}" for name, value in checked.evidence), apart=False)
     yield mark_difference("\n\n".join(checked.pair.original), "\n\n".join(checked.pair.rewrite))
+    if checked.repaired != checked.pair.rewrite:
+        yield Sentence("what would be judged, with sentences put back:")
+        yield mark_difference("\n\n".join(checked.pair.original), "\n\n".join(checked.repaired), apart=False)
 
 
 def run_report(rewrites: Sequence[Rewrite]) -> Iterator[Block]:
@@ -49,14 +62,36 @@ def run_report(rewrites: Sequence[Rewrite]) -> Iterator[Block]:
             yield mark_difference("\n\n".join(rewrite.original), "\n\n".join(r.turns), apart=False)
 
 
+def threshold_report(labelled: Sequence[LabelledCheck], wanted: float) -> Iterator[Block]:
+    """Both error rates over the threshold of the verifier, unless it gave no verdict on half of the sentences."""
+    unread, read = count_unread(labelled)
+    if unread:
+        yield Sentence(f"The verifier gave no verdict on {unread} of {count(read, 'sentence')}.", apart=False)
+    if 2 * unread >= read:
+        return
+    rates = measure_thresholds(labelled)
+    chosen = choose_threshold(rates, wanted)
+    yield Sentence(
+        f"No threshold accepts at most {percent(wanted)}% of the changed rewrites."
+        if chosen is None
+        else f"--verifier-threshold {chosen} accepts at most {percent(wanted)}% of the changed rewrites.",
+        apart=False,
+    )
+    for measure, name in _NAMES.items():
+        rows: list[TableRow] = [
+            ("", line(rate.style or ""), rate_cells(rate)) for rate in rates if rate.measure == measure
+        ]
+        yield Table(f"{name}, by threshold", ("log-odds", "%", "95% CI", "k/n"), rows)
+
+
 def labelled_report(rates: Sequence[ErrorRate]) -> Iterator[Block]:
     """Both error rates: over all, by style, by kind."""
     tables = list[Table]()
-    for measure, name in zip(ERRORS.values(), ("Faithful rewrites rejected", "Changed rewrites accepted"), strict=True):
+    for measure, name in _NAMES.items():
         part = [rate for rate in rates if rate.measure == measure and None in (rate.kind, rate.style)]
         rows: list[TableRow] = []
         for rate in sorted(part, key=lambda r: (r.kind is not None, r.style is not None)):
-            if rate.style is rate.kind is None:
+            if rate.is_overall:
                 yield Sentence(f"{name}: {rate.k} of {rate.n} ({percent(rate.value)}%).", apart=False)
             rows.append(("", line(rate.style or rate.kind or "all"), rate_cells(rate)))
         tables.append(Table(f"{name} (lower is better)", ("", "%", "95% CI", "k/n"), rows))

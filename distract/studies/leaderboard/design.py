@@ -17,7 +17,8 @@ from distract.core.records import BASELINE, UNCHANGED, Case, CaseResult, Respons
 from distract.judging.comparison import comparable_responses, judge_comparison, side
 from distract.judging.orders import DEFAULT, Manner
 from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
-from distract.rewriting.writers import Verifier, Writer
+from distract.rewriting.verifier import Verifier
+from distract.rewriting.writers import Writer
 from distract.studies.leaderboard.pairings import ModelPair
 
 ResponsePair = tuple[Response, Response]

@@ -20,7 +20,7 @@ from distract.data import datasets
 from distract.data.datasets import DataSet
 from distract.judging.comparison import comparable_responses
 from distract.report.phrases import rule_lines
-from distract.rewriting import verifier as verifying, writer_choice
+from distract.rewriting import writer_choice
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.stand_in import stand_in
 from distract.studies.eligibility import check_fit, is_recorded, pair_obstacle
@@ -85,9 +85,10 @@ def prepare(
     writer = writer_choice.choose_writer(generator, asking, setup.helpers, on_record, treatments, absent)
     if lost := [one.name for one in absent if writer.name == "recorded" and one.name not in writer.by_rule]:
         raise UsageError(f"{lost[0]}: the data hold no recorded rewrites for it; write them with --generator rules")
+    verify = writer_choice.choose_verifier(verifier, asking)
     parameters: dict[str, Any] = {
         **replace(drawn, cases=cases).record,
-        **writer_choice.describe_writer(writer, asking, verifier, setup.helpers, treatments),
+        **writer_choice.describe_writer(writer, asking, verify, setup.helpers, treatments),
         "models": playing,
         "pairs": pairs,
         "attacks": [one.name for one in treatments],
@@ -98,7 +99,6 @@ def prepare(
         "controls": [one.name for one in treatments if one.control],
         "self_judging": setup.kin_notes({writer.name}, playing),
     }
-    verify = verifying.make_verifier(verifier) if verifier else None
     judge, protocols = setup.judge, setup.protocols
     config = TournamentConfig(judge, protocols, treatments, writer, paired, seed, verify, setup.manner, setup.helped)
 
@@ -149,8 +149,7 @@ def _heading(config: TournamentConfig, p: Mapping[str, Any]) -> Iterator[str]:
     matches = count(sum(map(len, config.pairs.values())), "match", "matches")
     yield f"{count(len(p['models']), 'model')}, {matches} per protocol: {', '.join(map(line, p['models']))}"
     if config.attacks:
-        verified = f", verified by {line(config.verifier.name)}" if config.verifier else ""
-        yield f"{describe_targets(p)}; rewrites: {line(config.writer.name)}{verified}"
+        yield f"{describe_targets(p)}; rewrites: {writer_choice.describe_writers(config.writer, config.verifier)}"
         yield from rule_lines(config.writer.by_rule)
 
 

@@ -13,7 +13,7 @@ from distract.studies.leaderboard.boards.board_pairs import BoardComparison, Sou
 from distract.studies.leaderboard.boards.shift import RatingChange, Shift
 from distract.studies.leaderboard.boards.standings import Board, Standing
 from distract.studies.leaderboard.measures import LeaderboardResult, RunShift, describe_targets, remarks
-from distract.studies.rewrite_view import agreement_notes, rejection_parts
+from distract.studies.rewrite_view import reader_notes, rejection_parts, unread_notes
 
 ATTACKED = "▲"
 """Marks a model whose responses were rewritten."""
@@ -205,13 +205,14 @@ def _cautions(parameters: Mapping[str, Any], result: LeaderboardResult) -> Itera
     yield from rejection_parts(result.rewrites)
     if result.standing:
         yield from notes([format_exclusions("not judged again, so that the first verdict stands", result.standing)])
+    yield from unread_notes(parameters)
     yield from cautions(result.invalid, parameters["self_judging"])
 
 
 def _details(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterator[str]:
     if result.excluded:
         yield format_exclusions("not judged", result.excluded)
-    yield from agreement_notes(result.rewrites)
+    yield from reader_notes(result.rewrites)
     if left_out := parameters["left_out"]:
         yield format_exclusions("left out before the draw", left_out)
 

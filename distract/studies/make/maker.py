@@ -17,10 +17,9 @@ from distract.core.usage import Tally, estimate_tokens
 from distract.data import datasets
 from distract.data.good_responses import good_response
 from distract.data.prompt_parts import split_prompt
-from distract.rewriting import verifier as verifying
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.eligibility import sample
-from distract.studies.make import pairs, tweakset
+from distract.studies.make import comparison, pairs, tweakset
 from distract.studies.make.attempts import MakeResult, check_author, yield_document
 
 
@@ -65,8 +64,8 @@ def pair_job(
         "more than one turn": len(known) - len(usable),
     }
     left_out = {reason: n for reason, n in {**loaded.left_out, **unusable}.items() if n}
-    verify = verifying.make_verifier(verifier) if verifier else None
-    plans = [pairs.make_pair(case, asking, generator, seed, verify) for case in sample(usable, limit, seed)]
+    compare = comparison.verify if verifier else None
+    plans = [pairs.make_pair(case, asking, generator, seed, compare) for case in sample(usable, limit, seed)]
     checksum = pairs.prompt_file().checksum
     return MakeJob(loaded.name, loaded.size, plans, left_out, generator, checksum, asking, seed, verifier)
 
@@ -109,7 +108,7 @@ def make_cases(
 ) -> tuple[list[Case], dict[str, Any]]:
     """Make all cases, and a document of the yield."""
     identity = tuple(sorted(models["generator"][0].identity.items()))
-    verified = verifying.parameters(job.verifier) if job.verifier else ()
+    verified = (("verifier", job.verifier), ("verifier_prompt", comparison.PROMPT.checksum)) if job.verifier else ()
     parameters = (*sorted(job.parameters.items()), ("seed", job.seed), *verified)
     cases, results = [], list(execute(job.plans, models, tally=tally, progress=progress))
     for result in results:

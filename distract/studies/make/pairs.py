@@ -8,16 +8,16 @@ worse or that both are right; a verifier, if there is one, checks the latter.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from distract.core.plan import Plan, gather
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Response, slug
 from distract.data.good_responses import good_response
-from distract.rewriting.fidelity import inspect
+from distract.rewriting.fidelity import find_fact_changes, find_form_flaws
 from distract.rewriting.fidelity.facts import normalise_text
+from distract.rewriting.fidelity.remarks import find_remarks
 from distract.rewriting.generator_options import GeneratorOptions
-from distract.rewriting.writers import Verifier
 from distract.studies.make.attempts import MakeResult, ask_generator
 
 AUTHORS = ("better", "worse")
@@ -38,19 +38,12 @@ _LABEL = re.compile(
     r"|(?:answer|response|version|text) (?:1|2|one|two|a|b)|better|worse)[^\w\n]*(?::|\n|\Z)",
     re.IGNORECASE,
 )
-_FAULTS = (
-    "script changed",
-    "language changed",
-    "refusal",
-    "comment about the task",
-    "transcript",
-    "repetition",
-    "not a rewrite",
-)
 """Fidelity's reasons that apply to answers too, apart from lost facts."""
 
 AnswerPair = tuple[str, str]
 PairResult = tuple[tuple[AnswerPair, Evidence], tuple[str, ...]]
+Comparison = Callable[[Case, Response, Response], Plan[tuple[tuple[str, ...], Evidence]]]
+"""Returns reasons to reject the second of two answers, and measurements."""
 
 
 def prompt_file() -> Prompt:
@@ -59,7 +52,7 @@ def prompt_file() -> Prompt:
 
 
 def make_pair(
-    case: Case, asking: GeneratorOptions, author: str, seed: int, verifier: Verifier | None = None
+    case: Case, asking: GeneratorOptions, author: str, seed: int, compare: Comparison | None = None
 ) -> Plan[MakeResult]:
     """Make a case of a better and a worse answer from a case's good response (CALM, answers from a reference)."""
     reference = good_response(case)
@@ -70,7 +63,7 @@ def make_pair(
     known: Response = reference
 
     def read(text: str) -> Plan[PairResult]:
-        return _read(case, known, text, verifier)
+        return _read(case, known, text, compare)
 
     slots = {"question": case.prompt[0], "reference": known.text}
     like = (known.text * 2).ljust(LEAST_ROOM)
@@ -88,7 +81,7 @@ def make_pair(
     return MakeResult(pair, (), (*evidence, *measured))
 
 
-def _read(case: Case, reference: Response, text: str, verifier: Verifier | None) -> Plan[PairResult]:
+def _read(case: Case, reference: Response, text: str, compare: Comparison | None) -> Plan[PairResult]:
     parts = [part.strip() for part in _SEPARATOR.split(text)]
     if len(parts) != 2:
         return (("", ""), ()), (f"separator: found {len(parts) - 1}, expected 1",)
@@ -97,9 +90,9 @@ def _read(case: Case, reference: Response, text: str, verifier: Verifier | None)
         return (pair, ()), tuple(empty)
     evidence: Evidence = tuple((f"words_{name}", _count_words(part)) for name, part in zip(AUTHORS, parts, strict=True))
     reasons = list(_find_faults(case, reference, pair))
-    if verifier is not None and not reasons:
+    if compare is not None and not reasons:
         answers = [Response(name, (part,)) for name, part in zip(AUTHORS, parts, strict=True)]
-        verdicts = yield from gather([verifier.verify(case, reference, answer) for answer in answers])
+        verdicts = yield from gather([compare(case, reference, answer) for answer in answers])
         for index, (faults, measured) in enumerate(verdicts):
             reasons += [_pair_reason(fault)[index] for fault in faults]
             evidence += tuple((f"{AUTHORS[index]}_{name}", value) for name, value in measured)
@@ -119,9 +112,9 @@ def _find_faults(case: Case, reference: Response, pair: AnswerPair) -> Iterator[
         if _LABEL.match(answer) and not _LABEL.match(reference.text):
             # It would reveal to a judge which answer is better.
             yield _pair_reason("comment about the task: names the answer")[index]
-        for reason in inspect(case.prompt, reference.turns, (answer,))[0]:
-            if slug(reason) in _FAULTS or slug(reason).endswith(" lost"):
-                yield _pair_reason(reason)[index]
+        lost = (reason for reason in find_fact_changes(reference.text, answer) if slug(reason).endswith(" lost"))
+        for reason in (*lost, *find_form_flaws(reference.text, answer), *find_remarks(reference.text, answer)):
+            yield _pair_reason(reason)[index]
 
 
 def _pair_reason(reason: str) -> AnswerPair:

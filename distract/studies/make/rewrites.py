@@ -25,7 +25,6 @@ from distract.core.study import BufferedSums, Study
 from distract.core.usage import Price
 from distract.data.formats import native
 from distract.data.good_responses import compliant_response, good_response, pairs
-from distract.rewriting import verifier as verifying
 from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.stand_in import stand_in
 from distract.stats.figure import Figure, flatten
@@ -165,10 +164,10 @@ def document(parameters: Mapping[str, Any], result: RewriteResult) -> dict[str, 
     }
 
 
-def _report(_: Mapping[str, Any], result: RewriteResult) -> Iterable[Any]:
+def _report(parameters: Mapping[str, Any], result: RewriteResult) -> Iterable[Any]:
     from distract.studies.rewrite_view import rewrites_report
 
-    return rewrites_report(result.figures, result.rewrites)
+    return rewrites_report(parameters, result.figures, result.rewrites)
 
 
 def _is_made_by(attack: Attack, response: Response) -> bool:
@@ -181,7 +180,7 @@ def _is_made_by(attack: Attack, response: Response) -> bool:
 def _lineage(rewrite: Rewrite, selected: AttackSelection) -> Lineage:
     """Describe how a rewrite was written; the rules have no model."""
     prompt, model, parameters = "", dict[str, str](), dict[str, float | int]()
-    verified = verifying.parameters(selected.verifier.name) if selected.verifier else ()
+    verified = selected.verifier.parameters if selected.verifier else ()
     if rewrite.generator == selected.writer.name and (asking := selected.parameters["asking"]):
         attack = next(one for one in selected.scope.writing if _is_made_by(one, rewrite.response))
         prompt, model = attack.prompt.checksum if attack.prompt else "", asking["model"]

@@ -16,12 +16,13 @@ from distract.core.attack import Attack
 from distract.core.errors import UsageError
 from distract.core.plan import Plan
 from distract.core.prompts import Prompt, load
-from distract.core.records import Case, Evidence, Response, slug
+from distract.core.records import Case, Evidence, Response
 from distract.data.constraints import check, describe
 from distract.data.formats.reader import ConstrainedPrompt
 from distract.data.prompt_parts import split_prompt
 from distract.rewriting.attack_calls import apply_rule
 from distract.rewriting.fidelity import inspect
+from distract.rewriting.fidelity.remarks import find_remarks
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.make.attempts import BROKEN, MakeResult, ask_generator, check_author
 from distract.studies.make.constraint_sets import choose_constraints
@@ -32,7 +33,6 @@ LENGTH = 1200
 """Number of characters of a long answer; an answer is cut off at two and a half times that."""
 
 NOT_SPLIT = "question and format cannot be told apart"
-_NO_ANSWER = ("refusal", "comment about the task")
 
 
 def prompt_file() -> Prompt:
@@ -60,7 +60,7 @@ def make_tweak(
         yield from ()
         broken = [f"{BROKEN}: {c.kind}" for c in constraints if not check(c, text)]
         # There is no original to compare with, so only reasons about the text itself count.
-        faults = [reason for reason in inspect(turns, ("",), (text,))[0] if slug(reason) in _NO_ANSWER]
+        faults = find_remarks("", text)
         return text, (*broken, *faults)
 
     slots = {"question": question, "requirements": requirements}
@@ -101,7 +101,7 @@ def _make_worse(case: Case, good: Response, seed: int) -> tuple[list[Response], 
         if severity in by_severity and severity <= len(case.constraints):
             attack = by_severity[severity]
             text = apply_rule(attack, case, good.text, _derive_seed(seed, f"{case.id}\x1e{attack.name}"))
-            faults, measured = inspect(case.prompt, good.turns, (text,), case.constraints, severity=severity)
+            faults, measured, _ = inspect(case.prompt, good.turns, (text,), case.constraints, severity=severity)
             if not faults:
                 worse.append(Response(_author_name(severity), (text,), severity=severity))
                 evidence.append((f"severity_{severity}_breaks", dict(measured)["constraints_broken"]))

@@ -33,7 +33,8 @@ from distract.judging.published import PublishedRun
 from distract.judging.texts import Texts
 from distract.rewriting import writers
 from distract.rewriting.memory import Memory, obtain_rewrite
-from distract.rewriting.writers import WRITERS, Verifier, Writer
+from distract.rewriting.verifier import Verifier
+from distract.rewriting.writers import WRITERS, Writer
 from distract.stats.figure import count
 from distract.stats.measures import MEASURES
 from distract.studies.eligibility import check_fit, sample

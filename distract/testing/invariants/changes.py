@@ -90,11 +90,11 @@ def make_rewrite(
         return UNCHANGED if recorded[0].turns == original.turns else recorded[0]
     if recorded and attack.name not in registry.attacks():
         # This attack is unknown, so only check that the answer is still the same.
-        reasons, _ = inspect(case.prompt, original.turns, recorded[0].turns, case.constraints)
-        return REJECTED if reasons else recorded[0]
+        texts = case.prompt, original.turns, recorded[0].turns, case.constraints
+        return REJECTED if inspect(*texts, is_strict=True).reasons else recorded[0]
     rival = rival if "rival" in attack.depends else None
     draft = yield from rewrite(WRITERS["recorded" if recorded else "rules"], case, original, attack, seed, rival=rival)
-    if draft is None or draft.response.turns == original.turns:
+    if draft is None or (draft.response.turns == original.turns and "put_back" not in dict(draft.evidence)):
         return UNCHANGED
     return draft.response if draft.is_accepted else REJECTED
 

@@ -81,9 +81,13 @@ _SHORT_MONTHS = [m[:3] for m in _MONTHS]
 _M = "|".join(sorted(MONTH, key=len, reverse=True))
 _DATE = re.compile(rf"\b(?:({_M})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b|(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_M})\b)")
 DAY = re.compile(rf"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|{'|'.join(_MONTHS[:2] + _MONTHS[5:])})\b")
-_IN_MONTH = re.compile(
-    r"\b(?:in|since|until|by|of|during|from|early|late|mid|last|next|this) (march|april|may)\b"
-    r"|\b(march|april|may) (?=\d{4}\b)"
+_IN_MONTH = re.compile(  # "may" and "march" are words; a capital or a year makes them months
+    r"\b(?i:in|since|until|by|of|during|from|early|late|mid|last|next|this) ((?i:april)|March|May)\b"
+    r"|\b((?i:march|april|may)) (?=\d{4}\b)"
+)
+_COUNTED = re.compile(  # "Two examples are ..." counts what follows
+    rf"\b(?:{'|'.join(list(SMALL)[2:11])})(?: [a-z]+)? (?:example|reason|way|point|thing|factor|aspect|idea|tip)s\b",
+    re.I,
 )
 _SLASHES = re.compile(r"\b\d{1,2}/\d{1,2}/\d{2,4}\b")
 _ISO = re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])-(\d{2})\b")
@@ -130,6 +134,7 @@ def _convert_units(numbers: set[str], units: set[str]) -> tuple[set[str], set[st
 
 def amounts(text: str, strict: bool) -> dict[str, set[str]]:
     """The sets of numbers, units and dates in a text."""
+    months = {(one or other).casefold() for one, other in _IN_MONTH.findall(text)}
     text = _normalise_figures(text)
     # "one" is often a pronoun; an ordinal or "both" may mean a number, so only lenient reading counts it.
     text = _RUN.sub(lambda m: m[0] if strict and m[0] in ("zero", "one") else _parse_words(m[0]), text)
@@ -149,7 +154,14 @@ def amounts(text: str, strict: bool) -> dict[str, set[str]]:
         units |= {f"{values[-1]} {unit}" for unit in nearby if unit}
     if not strict:
         numbers, units = _convert_units(numbers, units)
-    return {"number": numbers, "unit": units, "date": _dates(text, strict)}
+    return {"number": numbers, "unit": units, "date": _dates(text, strict) | months}
+
+
+def find_counts(text: str) -> set[str]:
+    """The numbers that only count what a text lists."""
+    if not _COUNTED.search(text):
+        return set()
+    return amounts(text, True)["number"] - amounts(_COUNTED.sub(" . ", text), True)["number"]
 
 
 @lru_cache(4)
@@ -174,10 +186,8 @@ def _dates(text: str, strict: bool) -> set[str]:
     dates = set(_SLASHES.findall(text)) if "/" in text else set[str]()
     if _has_any(text, ("day", *_MONTHS)):
         dates |= set(DAY.findall(text))
-    if _has_any(text, ("march", "april", "may")):
-        dates |= {first or second for first, second in _IN_MONTH.findall(text)}
-        if not strict:
-            dates |= set(re.findall(r"\b(?:march|april|may)\b", text))
+    if not strict:
+        dates |= set(re.findall(r"\b(?:march|april|may)\b", text))
     if _has_any(text, _SHORT_MONTHS) and _DIGIT.search(text):
         for m in _DATE.finditer(text):
             month, day = MONTH[m[1] or m[4]], int(m[2] or m[3])

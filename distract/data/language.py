@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from functools import lru_cache
 
-from distract.rewriting.fidelity.facts import READ
+from distract.data.lexicon import PARTS
 
 FEW_WORDS = 8
 """Minimum number of words whose language can be recognised."""
@@ -62,7 +62,7 @@ def name_language(text: str) -> str:
     return max(scripts, key=lambda script: (scripts[script], script), default="")
 
 
-@lru_cache(READ)
+@lru_cache(PARTS)
 def _identify_language(text: str) -> tuple[Counter[str], str]:
     """Count the words of a text and find the language with the most function words among them."""
     words = Counter(_LETTERS.findall(text.casefold()))
