@@ -27,6 +27,7 @@ from distract.rewriting.writer_choice import name_verifier
 from distract.rewriting.writers import WRITERS, Draft, Writer, rewrite
 from distract.stats.figure import Figure
 from distract.studies.check.audit import (
+    LabelledCheck,
     RewritePair,
     check_files,
     check_labelled,
@@ -34,6 +35,8 @@ from distract.studies.check.audit import (
     error_rates,
     labelled_document,
     pair_document,
+    read_by,
+    set_threshold,
 )
 from distract.studies.differences import mark_difference
 from distract.studies.make.comparison import verify
@@ -375,6 +378,32 @@ def test_sentence_that_the_verifier_denies_is_put_back() -> None:
     (figure,) = agreements([kept, denied], {})
     assert (figure.measure, figure.k, figure.n, figure.attack) == ("layer_agreement", 1, 2, "assertiveness")
     assert compare_layers(denied) is False
+
+
+@each("denied", "box", "red", "Monday")
+def test_audit_decides_as_a_run_does(denied: str) -> None:
+    """What the rules put back stays so, whatever the reader denies, and a stricter threshold accepts no more."""
+    texts = f"{TWO.text} Only members may enter on Monday.", f"{LOUD} Members may enter on Monday."
+
+    def answer(request: Request) -> Reply:
+        return NOT if denied in request.messages[1].content.partition("# Sentence")[2] else SURE
+
+    def write(*_: object):  # type: ignore[no-untyped-def]
+        yield from ()
+        return [Draft(Response("x", texts[1:], "assertiveness"), "w")]
+
+    original, attack = Response("x", texts[:1]), attacks()["assertiveness"]
+    plan = rewrite(Writer("w", "", write), case(responses=[original]), original, attack, 0, Verifier("v"))
+    run, _ = drive(plan, answer)
+    pair = RewritePair(("What is in the hall?",), texts[:1], texts[1:], attack)
+    ruled = LabelledCheck(check_pair(pair), 1, "changed", "assertiveness", "x", ("surely heavy",))
+    labelled, _ = drive(read_by(Verifier("v"), ruled), answer)
+    assert run is not None
+    assert (not labelled.checked.reasons) == run.is_accepted
+    if run.is_accepted:
+        assert labelled.checked.repaired == run.response.turns
+    accepted = [not set_threshold(labelled, threshold).checked.reasons for threshold in (-3.0, -1.0, 3.0)]
+    assert accepted == sorted(accepted, reverse=True)
 
 
 @each("threshold, stays", (-2.0, True), (-1.0, False), (2.0, False))
