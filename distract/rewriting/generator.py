@@ -17,7 +17,6 @@ from distract.core.records import Case, Constraint, Message, Reply, Request, Res
 from distract.data.constraints import check, describe
 from distract.rewriting.attack_calls import guard_attack, write_turns
 from distract.rewriting.generator_options import GeneratorOptions, flaws
-from distract.rewriting.sentences import is_sentencewise, restyle
 from distract.rewriting.writers import Draft, Writer, build_response
 
 
@@ -30,7 +29,7 @@ def make_generator(name: str, options: GeneratorOptions) -> Writer:
         if attack.write is not None:
             drafts = [_write_own(name, options, attack, task, sample) for sample in samples]
             return (yield from gather(drafts))
-        if is_sentencewise(attack.prompt):
+        if attack.prompt is not None and "sentences" in attack.prompt.slots:
             return (yield from gather([_write_sentences(name, options, attack, task, one) for one in samples]))
         turns = [index for index, turn in enumerate(original.turns) if turn.strip()]
         messages = {index: _messages(attack, task, index) for index in turns}
@@ -65,6 +64,8 @@ def _write_own(name: str, options: GeneratorOptions, attack: Attack, task: Writi
 def _write_sentences(
     name: str, options: GeneratorOptions, attack: Attack, task: WritingTask, sample: int
 ) -> Plan[Draft]:
+    from distract.rewriting.sentences import restyle
+
     shown = replace(task, slots=partial(_list_slots, attack, task))
     turns, reasons, evidence = yield from restyle(options, attack, shown, sample)
     return Draft(build_response(task.response, attack, turns), name, reasons, evidence)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import typing
+from typing import TYPE_CHECKING
 
 from distract.core.attack import Attack
 from distract.core.plan import Plan
 from distract.core.records import Case, Response, Rewrite
-from distract.rewriting.verifier import Verifier
 from distract.rewriting.writers import Writer, rewrite
+
+if TYPE_CHECKING:
+    from distract.rewriting.verifier import Verifier
 
 Memory = dict[tuple[Response, str, Response | None], Rewrite | None]
 """The rewrite of each response under each attack, and against each rival if the attack depends on it, in one case."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from distract.core.attack import Attack, WritingTask
 from distract.core.plan import Plan
-from distract.core.prompts import Prompt
 from distract.core.records import Constraint, Evidence, Message, Reply
 from distract.data.constraints import check, describe
 from distract.rewriting.attack_calls import guard_attack
@@ -57,11 +56,6 @@ class Version:
 
     text: str
     doubt: float
-
-
-def is_sentencewise(prompt: Prompt | None) -> bool:
-    """Whether a prompt asks for sentences."""
-    return prompt is not None and "sentences" in prompt.slots
 
 
 def restyle(

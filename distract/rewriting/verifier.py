@@ -21,9 +21,6 @@ from distract.rewriting.generator_options import MOST_ODDS
 SENTENCE = load("distract.rewriting", "verify-sentence")
 CHOICES = ("Y", "N")
 
-NONE = "none"
-"""The name that turns it off."""
-
 NLI = "nli:"
 """Start of the names of models that take a text and a sentence instead of a prompt."""
 

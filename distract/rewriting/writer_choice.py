@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distract.core.attack import Attack
 from distract.core.backend import Backend
@@ -12,11 +12,17 @@ from distract.core.errors import UsageError
 from distract.core.printable import line
 from distract.core.prompts import Prompt
 from distract.core.records import Role
-from distract.rewriting import verifier, writers
+from distract.rewriting import writers
 from distract.rewriting.generator import make_generator
 from distract.rewriting.generator_options import GeneratorOptions
-from distract.rewriting.verifier import Verifier
 from distract.rewriting.writers import Writer
+
+if TYPE_CHECKING:
+    from distract.rewriting.verifier import Verifier
+
+
+NONE = "none"
+"""The name that turns the verifier off."""
 
 
 def choose_writer(
@@ -45,12 +51,16 @@ def choose_writer(
 def name_verifier(generator: str | None, name: str | None) -> str | None:
     """Name the model that reads: by default the one that writes."""
     is_model = generator is not None and generator not in writers.WRITERS
-    return generator if name is None and is_model else None if name == verifier.NONE else name
+    return generator if name is None and is_model else None if name == NONE else name
 
 
 def choose_verifier(name: str | None, options: GeneratorOptions) -> Verifier | None:
     """Make the verifier of a run."""
-    return Verifier(name, options.verifier_threshold) if name else None
+    if not name:
+        return None
+    from distract.rewriting.verifier import Verifier
+
+    return Verifier(name, options.verifier_threshold)
 
 
 def describe_writers(writer: Writer, verifier: Verifier | None) -> str:
@@ -82,4 +92,8 @@ def _identity(models: Mapping[Role, Backend], role: Role) -> dict[str, str]:
 
 def _prompts(attacks: Sequence[Attack], models: Mapping[Role, Backend]) -> list[Prompt]:
     own = [attack.prompt for attack in attacks if attack.prompt] if "generator" in models else []
-    return [*own, *([verifier.SENTENCE] if "verifier" in models else [])]
+    if "verifier" in models:
+        from distract.rewriting.verifier import SENTENCE
+
+        own.append(SENTENCE)
+    return own

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from inspect import getsourcefile, isroutine
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distract.core import edits, plain_text
 from distract.core.attack import Attack, WritingTask
@@ -25,7 +25,9 @@ from distract.core.records import Case, Evidence, Response, Rewrite, slug
 from distract.data import amounts, constraints, language, lexicon
 from distract.rewriting import fidelity
 from distract.rewriting.attack_calls import apply_rule, guard_marker, inspect_rewrite, write_turns
-from distract.rewriting.verifier import Verifier
+
+if TYPE_CHECKING:
+    from distract.rewriting.verifier import Verifier
 
 LASTING = ("no text", "truncated", "verifier")
 """Beginnings of reasons that are only known when a text is written: inspecting the text again does not find them."""
@@ -143,7 +145,7 @@ def _inspect_draft(
     if not draft.is_assumed:
         inspected = (case, original.turns, attack, response.turns, draft.writer == "rules")
         reasons, evidence, turns = _inspect_by_rules(*inspected)
-        response = replace(response, turns=turns)
+        response = response if turns == response.turns else replace(response, turns=turns)
     flaws, more = draft.flaws, draft.evidence
     if (
         verifier

@@ -9,7 +9,7 @@ linear time.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -18,9 +18,8 @@ from distract.core.records import Constraint, Evidence, slug
 from distract.data.constraints import check
 from distract.data.language import find_translation
 from distract.data.lexicon import content_words
+from distract.rewriting.fidelity.claims import PLEA, find_remarks
 from distract.rewriting.fidelity.facts import READ, differences, normalise_text, scripts
-from distract.rewriting.fidelity.remainder import find_losses
-from distract.rewriting.fidelity.remarks import PLEA, find_remarks
 from distract.rewriting.fidelity.repairs import HALF, Allowance, Repair, find_additions, repair
 
 Turns = Sequence[str]
@@ -30,6 +29,10 @@ Needed = Literal["", "restyled", "added"]
 MANY_TIMES, MORE_CHARACTERS = 5, 400
 """Maximum length of a rewrite: a multiple of its original plus some characters, because a courtesy may be longer than a
 short text."""
+
+_WORD = re.compile(r"\w+")
+_FIXED = ("number", "date", "url", "code")
+"""Facts that punctuation is part of, so that their words alone do not keep them."""
 
 
 class Inspection(NamedTuple):
@@ -201,3 +204,33 @@ def _measure_repairs(repairs: Sequence[Repair]) -> dict[str, float | int | str]:
 def _bare_letters(text: str) -> str:
     """Strip white space, case and punctuation; keep a text that has nothing else."""
     return re.sub(r"[\W_]+", "", text.casefold()) or normalise_text(text)
+
+
+def has_original(rewrite: str, original: str, restore: Callable[[str], str] | None) -> bool:
+    """Whether a wrapper still has its original, byte for byte."""
+    if restore is None:
+        return original in rewrite
+    try:
+        return restore(rewrite) == original
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        return False
+
+
+def find_losses(pairs: Iterable[tuple[str, str]], keeps: Kept, restore: Callable[[str], str] | None) -> Iterator[str]:
+    """Yield the reasons why turns do not keep the ``words`` or the ``text`` of their originals."""
+    for old, new in pairs:
+        if keeps == "text":
+            if not has_original(new, old, restore):
+                yield "original not kept: the wrapper holds another text"
+            continue
+        if lost := _find_lost_word(old, new):
+            yield f"word lost: {lost[:60]}"
+        for kind, difference in differences(old, new).items():
+            if kind in _FIXED and difference.lost:
+                yield f"{kind} lost: {', '.join(fact[:60] for fact in difference.lost[:5])}"
+
+
+def _find_lost_word(original: str, rewrite: str) -> str | None:
+    """The first word of a text that another lacks, in order."""
+    words = iter(_WORD.findall(rewrite.casefold()))
+    return next((word for word in _WORD.findall(original.casefold()) if word not in words), None)

@@ -3,6 +3,9 @@
 Words are compared by closed lists (``words.toml``): both sentences need the same kinds of negation, quantity,
 frequency, obligation, condition, cause and comparison, the same facts, no word that gave way to its opposite, and the
 same words on each side of *then* or *than*. Beyond that, a word exchanged and a clause that is new are doubtful.
+
+Remarks are what a model writes instead of an answer: a refusal, words on the task or to the judge. Only beginnings that
+say so count, labels on a line of their own, and a verdict together with what it is on.
 """
 
 from __future__ import annotations
@@ -20,7 +23,6 @@ from distract.core.edits import opcodes
 from distract.data.amounts import MONTH
 from distract.data.lexicon import PARTS, content_words
 from distract.rewriting.fidelity.facts import differences, normalise_text
-from distract.rewriting.fidelity.remarks import find_remarks
 
 HARD = float("inf")
 """The doubt about a sentence that surely changed."""
@@ -56,6 +58,33 @@ _DENIED = re.compile(  # words that deny by a part of them
     r"\b(?:un(?!d|i|t|less)\w{4}|non-?\w{3}|dis(?:a|b|l|q|r|s)\w{3}|im(?:p[eor]|mat|mob)\w|irr\w{3}|ill(?:eg|og)\w|"
     r"in(?:operat|activ|valid|elig|effect|admiss|capab|correct|adequa|suffic|compat|consist|accur)\w*|\w{3,}less)\b"
 )
+
+_CANNOT = r"(?:can't|can not|cannot|could not|couldn't|won't|will not|must decline|(?:am |'m )(?:unable|not able))"
+_HELP = r"(?:help|assist|comply|fulfil|provide|answer|write|rewrite)"
+_MADE = r"(?:re(?:writ\w+|wrote|vis(?:ed|ion)|phras\w+|word(?:ed|ing))|paraphras\w+)"
+_CHOOSE = r"(?:choos|pick|prefer|select|favou?r|vote for|rate|rank|score|grade|judge|declare|crown|award|mark)\w*"
+_THIS = r"(?:this|my|our|the (?:first|second|above|other|better|best)) (?:response|answer|output|submission|one)"
+
+PLEA = "speaks to the judge"
+_REMARKS: Mapping[str, re.Pattern[str]] = {
+    "refusal": re.compile(
+        r"\A\W*(?:(?:i(?:'m| am) )?(?:so |very |truly )?(?:sorry|afraid)|i apologi[sz]e|unfortunately|regrettably)\b"
+        rf".{{0,60}}?\bi ?{_CANNOT}|\A\W*(?:\w+[,.!] )?i ?{_CANNOT} (?:\w+ )?{_HELP}"
+        r"|\bas an? (?:large )?(?:ai|language model)\b"
+    ),
+    "comment about the task": re.compile(
+        r"\A\W*(?:sure|okay|certainly|of course|absolutely)\b[!,.:]* (?:here(?:'s| is| are)|below is)\b"
+        rf"|\b(?:here(?:'s| is)|below is|this is)[^.!?\n]{{0,80}}\b(?:{_MADE}|version)\b"
+        rf"|^\W{{0,8}}(?:the )?(?:{_MADE}|original)(?: (?:text|response|answer))?\W{{0,4}}$"
+        r"|^\W{0,6}(?:user|assistant|human|system)\W{0,3}:",
+        re.M,
+    ),
+    PLEA: re.compile(
+        rf"\b{_CHOOSE} (?:\w+ ){{0,2}}{_THIS}\b|\b{_THIS} (?:\w+ ){{0,3}}(?:wins?|winner|better|best|superior)\b"
+        r"|\b(?:better|best|winning|worse) (?:response|answer|output|submission)\b|\[\[[a-z0-9]+\]\]"
+        r"|\b(?:judge|grader|evaluator|rater)s?\b[^.!?\n]{0,40}\b(?:should|must|please|will)\b"
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,3 +344,11 @@ def is_own(text: str, known: str = "", repeats: bool = False) -> bool:
     if _ADDRESS.search(normalise_text(text)):
         return len(strange) <= max(1, len(words) / 2) and len(unknown) <= 1
     return len(strange) <= len(words) / 3 and strange <= _content(_read_words(known))
+
+
+def find_remarks(original: str, text: str) -> Iterator[str]:
+    """Yield what a text is instead of an answer, if its original is none of it: slugs."""
+    before, after = ("\n".join(map(normalise_text, one.split("\n"))) for one in (original, text))
+    for name, pattern in _REMARKS.items():
+        if pattern.search(after) and not pattern.search(before):
+            yield name

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from distract.rewriting.fidelity.alignment import Pair, align, find_marks, join_bodies
-from distract.rewriting.fidelity.claims import HARD, find_changes, is_own
+from distract.rewriting.fidelity.claims import HARD, find_changes, find_remarks, is_own
 from distract.rewriting.fidelity.facts import normalise_text
-from distract.rewriting.fidelity.remarks import find_remarks
 from distract.rewriting.fidelity.units import Unit, join, split
 
 HALF = 0.5

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from distract.core import registry
 from distract.core.attack import Attack
@@ -21,12 +21,14 @@ from distract.data.good_responses import compliant_response, good_response, pair
 from distract.judging.comparison import label
 from distract.judging.orders import DEFAULT, Manner
 from distract.report.phrases import join_names, list_few
-from distract.rewriting.verifier import Verifier
 from distract.rewriting.writers import Writer
 from distract.stats.measures import MEASURES, SHORT, list_selectable
 from distract.stats.trials import STYLES, Design, Measure
 from distract.studies.attack.exchange import Exchange
 from distract.studies.eligibility import Degradation, Treatment, is_recorded, parse_attacks, sample_strata
+
+if TYPE_CHECKING:
+    from distract.rewriting.verifier import Verifier
 
 
 def find_control(attack: Attack, writer: Writer, attacks: Iterable[Attack]) -> str | None:

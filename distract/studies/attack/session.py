@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from distract.core import registry
 from distract.core.attack import Attack
@@ -34,7 +34,6 @@ from distract.rewriting import writer_choice
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.stand_in import stand_in
-from distract.rewriting.verifier import Verifier
 from distract.rewriting.writers import Writer
 from distract.stats.trials import Design
 from distract.studies.attack import selection
@@ -52,6 +51,9 @@ from distract.studies.execution import set_up
 from distract.studies.listener import Listener
 from distract.studies.measures.run import choose_tie_target
 from distract.studies.setup import Setup, sample_stage
+
+if TYPE_CHECKING:
+    from distract.rewriting.verifier import Verifier
 
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 

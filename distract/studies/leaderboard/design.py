@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from distract.core.attack import Attack
 from distract.core.plan import Plan, gather
@@ -17,9 +18,11 @@ from distract.core.records import BASELINE, UNCHANGED, Case, CaseResult, Respons
 from distract.judging.comparison import comparable_responses, judge_comparison, side
 from distract.judging.orders import DEFAULT, Manner
 from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
-from distract.rewriting.verifier import Verifier
 from distract.rewriting.writers import Writer
 from distract.studies.leaderboard.pairings import ModelPair
+
+if TYPE_CHECKING:
+    from distract.rewriting.verifier import Verifier
 
 ResponsePair = tuple[Response, Response]
 

@@ -22,7 +22,7 @@ from distract.data.formats.reader import ConstrainedPrompt
 from distract.data.prompt_parts import split_prompt
 from distract.rewriting.attack_calls import apply_rule
 from distract.rewriting.fidelity import inspect
-from distract.rewriting.fidelity.remarks import find_remarks
+from distract.rewriting.fidelity.claims import find_remarks
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.make.attempts import BROKEN, MakeResult, ask_generator, check_author
 from distract.studies.make.constraint_sets import choose_constraints

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from distract.core import registry
 from distract.core.attack import Attack
@@ -33,7 +33,6 @@ from distract.judging.published import PublishedRun
 from distract.judging.texts import Texts
 from distract.rewriting import writers
 from distract.rewriting.memory import Memory, obtain_rewrite
-from distract.rewriting.verifier import Verifier
 from distract.rewriting.writers import WRITERS, Writer
 from distract.stats.figure import count
 from distract.stats.measures import MEASURES
@@ -41,6 +40,9 @@ from distract.studies.eligibility import check_fit, sample
 from distract.studies.meta import measures
 from distract.studies.meta.measures import JudgeRows, PairVerdicts
 from distract.studies.setup import Setup, spread
+
+if TYPE_CHECKING:
+    from distract.rewriting.verifier import Verifier
 
 Judged = tuple[Response, ...]
 """What people judged: two responses, or the only one."""
