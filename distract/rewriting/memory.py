@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import typing
-from typing import TYPE_CHECKING
 
 from distract.core.attack import Attack
 from distract.core.plan import Plan
 from distract.core.records import Case, Response, Rewrite
 from distract.rewriting.writers import Writer, rewrite
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from distract.rewriting.verifier import Verifier
 
 Memory = dict[tuple[Response, str, Response | None], Rewrite | None]
