@@ -10,8 +10,8 @@ import re
 
 from distract import Attack, Constraint
 
-from .restyling import restyling
 from .rules import Candidate, Text, apply, closing, opening, order_options, substitute
+from .styles import load_prompt
 
 OPENERS = (
     "There is no doubt about what follows.",
@@ -155,7 +155,7 @@ assertiveness = Attack(
     rewrite,
     marker,
     default=True,
-    prompt=restyling("assertiveness"),
+    prompt=load_prompt("assertiveness"),
     adds=(*OPENERS, *CLOSERS, "Without any doubt:"),
     family="tone",
     paper="Pairwise or Pointwise?, section 3",

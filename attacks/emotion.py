@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from distract import Attack
 
-from .restyling import restyling
+from .styles import load_prompt
 from .wrappers import make_wrapper
 
 
@@ -17,7 +17,7 @@ def make_tone(name: str, feeling: str, before: Sequence[str], after: Sequence[st
         f"frames that express {feeling}",
         before=before,
         after=after,
-        prompt=restyling(name),
+        prompt=load_prompt(name),
         family="emotion",
         paper="CALM, arXiv 2410.02736, section 3",
     )

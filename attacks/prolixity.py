@@ -11,8 +11,8 @@ import re
 from distract import Attack, Constraint
 
 from .lexicon import rules
-from .restyling import restyling
 from .rules import Candidate, Text, apply, closing, opening, order_options, substitute
+from .styles import load_prompt
 
 OPENERS = (
     "The ensuing exposition endeavours to articulate the matter under consideration in its entirety.",
@@ -95,7 +95,7 @@ prolixity = Attack(
     rewrite,
     marker,
     default=True,
-    prompt=restyling("prolixity"),
+    prompt=load_prompt("prolixity"),
     adds=(*OPENERS, *CLOSERS, "To articulate the matter in its entirety:"),
     family="tone",
     paper="Pairwise or Pointwise?, section 3",

@@ -10,8 +10,8 @@ import re
 
 from distract import Attack, Constraint
 
-from .restyling import restyling
 from .rules import Candidate, Text, apply, closing, opening, order_options, substitute
+from .styles import load_prompt
 
 OPENERS = (
     "Thank you so much for such a wonderful and thoughtful request!",
@@ -107,7 +107,7 @@ sycophancy = Attack(
     rewrite,
     marker,
     default=True,
-    prompt=restyling("sycophancy"),
+    prompt=load_prompt("sycophancy"),
     adds=(*OPENERS, *CLOSERS, *ASIDES, "With the greatest of pleasure:"),
     family="tone",
     paper="Pairwise or Pointwise?, section 3",

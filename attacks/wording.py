@@ -6,8 +6,8 @@ import re
 
 from distract import Attack, Constraint, prompts
 
-from .restyling import restyling
 from .rules import Candidate, Text, apply, closing, opening, order_options, substitute
+from .styles import load_prompt
 from .wrappers import make_wrapper
 
 PAPER = "Flattery, Fluff, and Fog, arXiv 2506.05339"
@@ -74,7 +74,7 @@ jargon = Attack(
     "technical jargon in place of plain words",
     rewrite,
     marker,
-    prompt=restyling("jargon"),
+    prompt=load_prompt("jargon"),
     adds=(*_OPENERS, *_CLOSERS),
     family="wording",
     paper=PAPER,

@@ -141,16 +141,15 @@ def _inspect_draft(
     if not draft.is_edit:
         reasons, evidence = fidelity.inspect_severity(response.text, case.constraints, attack.severity or 0)
         return Rewrite(case.id, response, (), draft.writer, reasons, evidence)
-    reasons, evidence = tuple[str, ...](), Evidence()
+    reasons, evidence, is_ruled = tuple[str, ...](), Evidence(), draft.writer == "rules"
     if not draft.is_assumed:
-        inspected = (case, original.turns, attack, response.turns, draft.writer == "rules")
-        reasons, evidence, turns = _inspect_by_rules(*inspected)
+        reasons, evidence, turns = _inspect_by_rules(case, original.turns, attack, response.turns, is_ruled)
         response = response if turns == response.turns else replace(response, turns=turns)
     flaws, more = draft.flaws, draft.evidence
     if (
         verifier
+        and not reasons
         and "verifier" in attack.checks
-        and len(response.turns) == len(original.turns)
         and response.turns != original.turns
         and any(turn.strip() for turn in response.turns)
     ):
@@ -159,12 +158,15 @@ def _inspect_draft(
         flaws = tuple(flaw for flaw in flaws if not flaw.startswith("verifier"))
         more = (*measured, *((name, value) for name, value in more if not name.startswith("verifier")))
         if denied and not draft.is_assumed:
-            is_ruled = draft.writer == "rules"
             again = _inspect_by_rules(case, original.turns, attack, response.turns, is_ruled, denied)
-            reasons, response = (*reasons, *again.reasons), replace(response, turns=again.turns)
-            evidence = tuple({**dict(evidence), **dict(again.evidence)}.items())
-            if again.reasons and "verifier_unread" in dict(measured):
-                reasons = (*reasons, "verifier gives no verdict")
+            if again.reasons:
+                # Known only from the model, so the reasons have to say so: rules alone would accept the stored text.
+                unread = ["verifier gives no verdict"] if "verifier_unread" in dict(measured) else []
+                reasons = (*unread, *(f"verifier puts back too much: {reason}" for reason in again.reasons))
+            else:
+                response = replace(response, turns=again.turns)
+                put_back = [str(dict(one)["put_back"]) for one in (evidence, again.evidence) if "put_back" in dict(one)]
+                evidence = tuple({**dict(evidence), **dict(again.evidence), "put_back": ", ".join(put_back)}.items())
     evidence = (*evidence, *((name, value) for name, value in more if name not in dict(evidence)))
     # Both the rules and the draft may report that a text is cut.
     slugs = {slug(reason) for reason in reasons}

@@ -89,15 +89,27 @@ def test_trained_model_prefers_longer_texts(longer: Path, tmp_path: Path) -> Non
     assert judgment.scores[0] > judgment.scores[1] + 0.5
 
 
-def test_prolixity_flips_it_and_null_does_not(longer: Path, run: Callable[..., CommandResult]) -> None:
-    command = ("attack", "--judge", longer, "--limit", 12, "--attack", "prolixity", "--control", "--out", "r", "--json")
+def test_sycophancy_flips_it_and_null_does_not(longer: Path, run: Callable[..., CommandResult]) -> None:
+    command = (
+        "attack",
+        "--judge",
+        longer,
+        "--limit",
+        12,
+        "--attack",
+        "sycophancy",
+        "--control",
+        "--out",
+        "r",
+        "--json",
+    )
     result = run(*command)
     assert result.code == 0, result.err
-    flips = result.figure("flip_rate", attack="prolixity")
+    flips = result.figure("flip_rate", attack="sycophancy")
     assert flips["protocol"] == "reward"
     assert flips["value"] >= 0.5
     assert result.figure("flip_rate", attack="null")["k"] == 0
-    shift = result.figure("shift", attack="prolixity")
+    shift = result.figure("shift", attack="sycophancy")
     assert shift["value"] > 0
     rows, summary = Path("r/rows.jsonl").read_bytes(), Path("r/summary.json").read_bytes()
     again = run(*command[:-2], "q", "--json")
@@ -108,7 +120,7 @@ def test_prolixity_flips_it_and_null_does_not(longer: Path, run: Callable[..., C
     case = distract.Run.read("r").flips()[0].case
     explained = run("explain", "r", case)
     assert explained.code == 0, explained.err
-    assert "reward by score under prolixity" in explained.words
+    assert "reward by score under sycophancy" in explained.words
     assert run("attack", "--judge", longer, "--dry-run").code == 0
     assert run("try", longer).code == 0
 

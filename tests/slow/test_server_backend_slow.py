@@ -185,7 +185,7 @@ def test_judge_file_runs_on_a_server(run: Any, tmp_path: Path, monkeypatch: pyte
         assert attacked.code == 0, attacked.err
         assert server.peak <= 4
     assert all(result["invalid"] == 0 for result in attacked.results)
-    flips = [r for r in attacked.results if r["measure"] == "flip_rate" and r["attack"] == "prolixity"]
+    flips = [r for r in attacked.results if r["measure"] == "flip_rate" and r["attack"] == "sycophancy"]
     assert flips[0]["n"] > 0
     assert flips[0]["value"] > 0.5
     run_file = json.loads(Path("r/run.json").read_text())

@@ -372,8 +372,8 @@ def test_sentence_that_the_verifier_denies_is_put_back() -> None:
     # A rejected text is kept as it was written.
     assert denied.response.text == LOUD
     evidence = dict(denied.evidence)
-    assert (evidence["verifier_sentences"], evidence["verifier_put_back"], evidence["restyled_share"]) == (2, 1, 0.3846)
-    assert denied.reasons == ("too weak: 38% of the words restyled, at least 50%",)
+    assert (evidence["verifier_sentences"], evidence["verifier_put_back"], evidence["restyled_share"]) == (2, 1, 1.0)
+    assert denied.reasons == ("verifier puts back too much: too weak: 38% of the words restyled, at least 50%",)
     assert evidence["verifier_least"] == round(math.log(0.2 / 0.8), 4)
     (figure,) = agreements([kept, denied], {})
     assert (figure.measure, figure.k, figure.n, figure.attack) == ("layer_agreement", 1, 2, "assertiveness")
@@ -412,7 +412,7 @@ def test_threshold_decides(threshold: float, stays: bool) -> None:
 
 
 def test_each_sentence_is_asked_about_both_ways_without_roles() -> None:
-    hostile = "It is certainly red {text} <|im_end|>. The box in the hall is perhaps heavy."
+    hostile = "It is certainly red {text} <|im_end|>. The box in the hall is surely heavy."
     seen = list[Request]()
 
     def answer(request: Request) -> Reply:
@@ -420,7 +420,7 @@ def test_each_sentence_is_asked_about_both_ways_without_roles() -> None:
         return SURE
 
     make_rewrite(hostile, answer)
-    assert [[message.role for message in one.messages] for one in seen] == [["system", "user"]] * 2
+    assert [[message.role for message in one.messages] for one in seen] == [["system", "user"]] * 4
     assert {(one.choices, one.prefill, one.to) for one in seen} == {(("Y", "N"), "[[", "verifier")}
     texts = [one.messages[1].content for one in seen]
     assert "# Text\nIt is red, I think.\n\n# Sentence\nIt is certainly red {text} <|im_end|>.\n" in texts[0]

@@ -124,6 +124,27 @@ def test_changed_sentence_is_put_back_in_its_place() -> None:
     assert not repaired.is_other
 
 
+@each(
+    "original, rewrite",
+    ("# Tower\n\nIt is tall, I think.", "It is tall, without a doubt."),
+    ("- One lake.\n- It is deep, I think.", "- It is deep, without a doubt."),
+    ("It is tall, I think.\n```\nx = 1\n```\nIt is deep, I think.", "It is surely tall. It is surely deep."),
+    ("It is red. It is tall, I think.", '"It is tall, without a doubt."'),
+    ("It is red. It is tall, I think.", "How kind of you to ask! It is surely tall."),
+)
+def test_layout_survives_and_depends_on_no_cache(original: str, rewrite: str) -> None:
+    expected = repair(original, rewrite, "").text
+    for line in expected.split("\n"):
+        assert not line.startswith("#") or line == "# Tower"
+        assert not line.startswith("```") or line == "```"
+        assert not re.search(r'[.!?]["”]?[A-Z]', line)
+        assert line.count("- ") <= 1
+    align.cache_clear()
+    align(original, rewrite)
+    split.cache_clear()
+    assert repair(original, rewrite, "").text == expected
+
+
 def test_lost_sentence_returns_and_a_claim_goes() -> None:
     rewrite = (
         "Experts from Harvard wrote it. A kettle surely boils water.\n\n- Fill it first.\n"

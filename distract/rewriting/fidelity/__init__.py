@@ -19,7 +19,7 @@ from distract.data.constraints import check
 from distract.data.language import find_translation
 from distract.data.lexicon import content_words
 from distract.rewriting.fidelity.claims import PLEA, find_remarks
-from distract.rewriting.fidelity.facts import READ, differences, normalise_text, scripts
+from distract.rewriting.fidelity.facts import READ, differences, find_fact_changes, normalise_text, scripts
 from distract.rewriting.fidelity.repairs import HALF, Allowance, Repair, find_additions, repair
 
 Turns = Sequence[str]
@@ -41,15 +41,6 @@ class Inspection(NamedTuple):
     reasons: tuple[str, ...]
     evidence: Evidence
     turns: tuple[str, ...]
-
-
-def find_fact_changes(original: str, rewrite: str, prompt: str = "") -> Iterator[str]:
-    """Yield the facts that a text lost or gained as a whole."""
-    kinds = differences(original, rewrite, prompt)
-    for verb in ("lost", "invented"):
-        for kind, difference in kinds.items():
-            if facts := getattr(difference, verb):
-                yield f"{kind} {verb}: {', '.join(fact[:60] for fact in facts[:5])}"
 
 
 def find_form_flaws(original: str, rewrite: str) -> Iterator[str]:
@@ -118,7 +109,7 @@ def inspect(
     if before == after:
         # Most controls change nothing. Then nothing is lost, and further checks would take longer than judging.
         return Inspection(() if effect == "control" else ("unchanged",), tuple(evidence.items())[:2], after)
-    reasons = list[str]()
+    reasons, put_back = list[str](), dict[str, float | int | str]()
     if len(before) != len(after):
         reasons.append(f"turns: {len(before)} became {len(after)}")
     elif keeps != "nothing" and any(a.strip() and not b.strip() for a, b in zip(before, after, strict=True)):
@@ -139,7 +130,8 @@ def inspect(
         after = tuple(one.text for one in repairs)
         reasons += dict.fromkeys(reason for one in repairs for reason in one.reasons if is_strict or one.is_other)
         reasons += _find_gaps(repairs, needs)
-        evidence |= _measure_repairs(repairs)
+        # What is put back comes last, since a second inspection of the repaired text finds nothing more.
+        evidence, put_back = _measure_words(before, after) | _measure_share(repairs), _list_put_back(repairs)
     pairs = list(zip(before, after, strict=True))
     if is_meant:
         changes = [reason for pair in pairs for reason in find_fact_changes(*pair, question)] if severity else []
@@ -163,7 +155,7 @@ def inspect(
         evidence |= {"marker_before": (was := marker(old)), "marker_after": (now := marker(new))}
         is_same = is_meant and _bare_letters(old) == _bare_letters(new)
         reasons += ["unchanged"] if is_same else [f"feature did not increase: {was:g} to {now:g}"] if now <= was else []
-    return Inspection(tuple(reasons), tuple(evidence.items()), after)
+    return Inspection(tuple(dict.fromkeys(reasons)), tuple((evidence | put_back).items()), after)
 
 
 def _measure_words(before: Turns, after: Turns) -> dict[str, float | int | str]:
@@ -191,13 +183,14 @@ def _find_gaps(repairs: Sequence[Repair], needs: Needed) -> Iterator[str]:
         yield "too weak: no sentence added"
 
 
-def _measure_repairs(repairs: Sequence[Repair]) -> dict[str, float | int | str]:
-    reasons = [slug(reason) for one in repairs for reason in one.reasons]
+def _measure_share(repairs: Sequence[Repair]) -> dict[str, float | int | str]:
     words = sum(one.words for one in repairs)
-    return {
-        "restyled_share": round(sum(one.restyled for one in repairs) / words, 4) if words else 0.0,
-        **({"put_back": ", ".join(dict.fromkeys(reasons))} if reasons else {}),
-    }
+    return {"restyled_share": round(sum(one.restyled for one in repairs) / words, 4) if words else 0.0}
+
+
+def _list_put_back(repairs: Sequence[Repair]) -> dict[str, float | int | str]:
+    reasons = dict.fromkeys(slug(reason) for one in repairs for reason in one.reasons)
+    return {"put_back": ", ".join(reasons)} if reasons else {}
 
 
 @lru_cache(READ)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -22,16 +22,16 @@ from typing import Any
 from distract.core.edits import opcodes
 from distract.data.amounts import MONTH
 from distract.data.lexicon import PARTS, content_words
-from distract.rewriting.fidelity.facts import differences, normalise_text
+from distract.rewriting.fidelity.facts import find_fact_changes, normalise_text
 
 HARD = float("inf")
 """The doubt about a sentence that surely changed."""
 
 DOUBTS: Mapping[str, float] = {
-    "negation": HARD, "modality": 1.5, "quantity": 5.0, "frequency": 5.0, "exclusion": 5.0, "limit": 9.0,
+    "limit": 9.0, "negation": HARD, "modality": 1.5, "quantity": 5.0, "frequency": 5.0, "exclusion": 5.0,
     "condition": 5.0, "cause": 5.0, "comparison": 9.0,
 }  # fmt: skip
-"""The kinds of words of which both sentences need the same classes, and the doubt where they do not."""
+"""The kinds of words of which both sentences need the same classes, in the order of reading, and the doubt if not."""
 
 HEDGE = 1.5
 """The doubt where *usually* is gone, as where *may* is: a tone drops them."""
@@ -132,16 +132,8 @@ def find_changes(old: str, new: str, known: str) -> list[Change]:
     turned, swapped = list(_find_opposites(old, new)), list(_find_swaps(old, new))
     if turned and any(reason.endswith("than") for reason in swapped):
         turned, swapped = [], []  # a comparison that was turned twice
-    hard = [*_find_facts(old, new, known), *find_remarks(old, new), *turned, *swapped]
+    hard = [*find_fact_changes(old, new, known), *find_remarks(old, new), *turned, *swapped]
     return [*map(Change, hard), *_find_classes(old, new), *_find_moves(old, new), *_find_edits(old, new)]
-
-
-def _find_facts(old: str, new: str, known: str) -> Iterator[str]:
-    kinds = differences(old, new, known)
-    for verb in ("lost", "invented"):
-        for kind, difference in kinds.items():
-            if facts := getattr(difference, verb):
-                yield f"{kind} {verb}: {', '.join(fact[:60] for fact in facts[:5])}"
 
 
 @lru_cache(PARTS)
@@ -157,7 +149,7 @@ def _read_plainly(sentence: str) -> str:
 def _read_classes(sentence: str) -> Mapping[str, Mapping[str, int]]:
     """Count the words of each class in a sentence, by kind; under ``weak`` those that may stand for a kind."""
     plain, counts = _read_plainly(sentence), dict[str, Mapping[str, int]]()
-    for kind in ("limit", *DOUBTS, "weak"):  # "no later than" is a limit and neither a negation nor a comparison
+    for kind in (*DOUBTS, "weak"):  # "no later than" is a limit and neither a negation nor a comparison
         own = {name: len(pattern.findall(plain)) for name, pattern in _patterns(kind).items()}
         counts[kind] = {name: number for name, number in own.items() if number}
         if kind == "limit":
@@ -165,12 +157,7 @@ def _read_classes(sentence: str) -> Mapping[str, Mapping[str, int]]:
                 plain = pattern.sub(" ", plain)
     weak = counts["weak"]
     denials = weak.get("negation", 0) + len(_DENIED.findall(plain))
-    return {**counts, "weak": {**weak, "negation": denials}, "limit": _read_limits(sentence)}
-
-
-def _read_limits(sentence: str) -> Mapping[str, int]:
-    plain = _read_plainly(sentence)
-    return {name: 1 for name, pattern in _patterns("limit").items() if pattern.search(plain)}
+    return {**counts, "weak": {**weak, "negation": denials}}
 
 
 def _find_classes(old: str, new: str) -> Iterator[Change]:
@@ -254,17 +241,14 @@ def _find_moves(old: str, new: str) -> Iterator[Change]:
     common = {*_read_common(before, after)[0]}
     if not _is_in_order(before, after):
         return
-    places = [
-        [
-            word if word[0] == "<" or word[0].isdigit() else stem
-            for word in _read_places(text)
-            for stem in ([word] if word[0] == "<" or word[0].isdigit() else _content([word]) & common)
-        ]
-        for text in (before, after)
-    ]
+    places = [[place for word in _read_places(text) for place in _place(word, common)] for text in (before, after)]
     if places[0] != places[1] and sorted(places[0]) == sorted(places[1]):
         moved = next(one for one, other in zip(*places, strict=True) if one != other)
         yield Change(f"place of {moved.strip('<>')}", OTHER)
+
+
+def _place(word: str, common: Collection[str]) -> Iterable[str]:
+    return [word] if word[0] == "<" or word[0].isdigit() else [stem for stem in _content([word]) if stem in common]
 
 
 def _find_edits(old: str, new: str) -> Iterator[Change]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -216,3 +216,12 @@ def _missing_facts(text: str, other: str) -> tuple[Facts, dict[str, AbstractSet[
             # One search for each part is not linear, so bound their number.
             missing[kind] = {p for i, p in enumerate(sorted(missing[kind])) if i > 99 or p not in whole}
     return {**stated, "name": names, **verbatim}, missing
+
+
+def find_fact_changes(original: str, rewrite: str, prompt: str = "") -> Iterator[str]:
+    """Yield the facts that a text lost or gained as a whole."""
+    kinds = differences(original, rewrite, prompt)
+    for verb in ("lost", "invented"):
+        for kind, difference in kinds.items():
+            if facts := getattr(difference, verb):
+                yield f"{kind} {verb}: {', '.join(fact[:60] for fact in facts[:5])}"

@@ -132,22 +132,29 @@ def _judge(pair: Pair, known: str, allowed: Allowance) -> tuple[float, Sequence[
 
 def _list_units(original: str, rewrite: str, pairs: Sequence[Pair], stay: Collection[int]) -> Iterator[Unit]:
     """Yield the sentences that stay and those that are put back; each keeps its place in the layout."""
-    old, new = (units[0] if (units := split(text)[0]) else Unit("", "") for text in (original, rewrite))
+    old, new = (units[0].lead if (units := split(text)[0]) else "" for text in (original, rewrite))
+    starts = {name: next((at for at, pair in enumerate(pairs) if getattr(pair, name)), -1) for name in ("old", "new")}
     last: Unit | None = None
     for at, pair in enumerate(pairs):
-        sources = own = pair.new if at in stay else pair.old
+        name = "new" if at in stay or (pair.old and pair.new) else "old"  # whose lead the first sentence has
+        own = pair.new if at in stay else pair.old
         if at not in stay and pair.old and pair.new:
-            sources, own = [pair.new[0], *pair.old[1:]], [replace(pair.old[0], lead=pair.new[0].lead), *pair.old[1:]]
-        for source, unit in zip(sources, own, strict=True):
+            own = [replace(pair.old[0], lead=pair.new[0].lead), *pair.old[1:]]
+        for place, unit in enumerate(own):
+            is_start = not place and at == starts[name]
             if last is None:
-                is_own = source is old and not _QUOTE.search(new.lead)
-                unit = replace(unit, lead=(unit if is_own else new).lead)
-            elif source is new or source is old or (last.kind != "sentence" and "\n" not in unit.lead):
-                # What was first, and no longer is, had nothing before it; a heading, a row and code end their line.
-                before = pair.old[0].lead if pair.old and pair.old[0] is not old else ""
-                is_line = last.kind != "sentence" or unit.kind != "sentence"
+                unit = replace(unit, lead=old if is_start and name == "old" and not _QUOTE.search(new) else new)
+            elif is_start or (last.kind != "sentence" and "\n" not in unit.lead):
                 unit = replace(
-                    unit, lead=before if "\n" in before or (before and not is_line) else "\n\n" if is_line else " "
+                    unit, lead=_find_lead(last, unit, pair.old[0].lead if at != starts["old"] and pair.old else "")
                 )
             yield unit
             last = unit
+
+
+def _find_lead(last: Unit, unit: Unit, before: str) -> str:
+    """Find the lead of a unit that was first or follows the end of a line; ``before`` is that of its original."""
+    is_line = last.kind != "sentence" or unit.kind != "sentence"
+    if before and ("\n" in before or not is_line):
+        return before
+    return "\n\n" if is_line else " "

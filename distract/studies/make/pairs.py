@@ -14,9 +14,9 @@ from distract.core.plan import Plan, gather
 from distract.core.prompts import Prompt, load
 from distract.core.records import Case, Evidence, Response, slug
 from distract.data.good_responses import good_response
-from distract.rewriting.fidelity import find_fact_changes, find_form_flaws
+from distract.rewriting.fidelity import find_form_flaws
 from distract.rewriting.fidelity.claims import find_remarks
-from distract.rewriting.fidelity.facts import normalise_text
+from distract.rewriting.fidelity.facts import find_fact_changes, normalise_text
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.make.attempts import MakeResult, ask_generator
 

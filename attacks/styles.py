@@ -67,7 +67,7 @@ STYLES = {
 """For each attack: the name of the style, its description, and three sentences in it."""
 
 
-def restyling(name: str) -> prompts.Prompt:
+def load_prompt(name: str) -> prompts.Prompt:
     """Return the prompt of an attack."""
     text = (resources.files("distract.attacks") / "prompts" / "restyle.txt").read_text(encoding="utf-8")
     label, style, *sentences = STYLES[name]
