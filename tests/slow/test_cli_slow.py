@@ -301,7 +301,7 @@ def test_notebook_runs_as_a_script(
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(EXAMPLES / "notebook.py"), run_name="__main__")
     output = capsys.readouterr()
-    assert "pairwise             prolixity    195 of 198 verdicts flipped" in output.out
+    assert "pairwise             prolixity    197 of 200 verdicts flipped" in output.out
     assert "fail: pairwise under prolixity" in output.out
     assert output.err == ""
 

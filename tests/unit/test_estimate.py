@@ -1,6 +1,5 @@
 """Test the plan before a run: no run makes more requests than it says, and what it says of tokens and prices."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -56,20 +55,21 @@ def test_plan_counts_the_response_whose_rewrites_cost_more(name: str, tmp_path: 
 
 @each("retries, best_of", (0, 1), (1, 1), (1, 2))
 def test_plan_counts_retries_and_verifier(tmp_path: Path, retries: int, best_of: int) -> None:
+    hedged = "Perhaps the old bridge may be seven metres long. "
+
     def restyle(request: Request) -> str:
         listed = request.messages[1].content.rpartition("Plain:\n")[2].partition("\n\n")[0]
-        sure = "surely" + " surely" * request.sample
-        return re.sub(r"^(\d+\. \w+)(.*)", rf"\1 {sure}\2", listed, flags=re.M)
+        sure = "Surely" + " surely" * request.sample
+        return listed.replace("Perhaps", sure).replace("may be", "is")
 
     rejecting = ScriptedBackend(lambda _: Reply(probabilities=(0.1, 0.9), mass=1.0), name="v")
     more: Any = {"models": {"generator": ScriptedBackend(restyle, name="g"), "verifier": rejecting}, "generator": "g"}
     more["asking"], more["verifier"] = GeneratorOptions(retries=retries, best_of=best_of), "v"
-    planned, tally = count(tmp_path, "fair", "pairwise", [HEDGED, HEDGED * 2], **more)
+    planned, tally = count(tmp_path, "fair", "pairwise", [hedged, hedged * 2], **more)
     made = {role: number for (role, _), number in tally.asked.items() if role != "judge"}
     attempts = (1 + retries) * best_of
-    assert made["generator"] == 2 * attempts
-    # The only sentence may be asked for again alone; the verifier reads both ways.
-    assert planned["generator"] == (2 + 1) * attempts
+    # One of two sentences loses its modality, and is asked for again alone; the verifier reads both ways.
+    assert planned["generator"] == made["generator"] == (2 + 1) * attempts
     assert 0 < made["verifier"] <= planned["verifier"]
 
 
