@@ -120,7 +120,7 @@ def _fill(
         **task.slots(first.turn),
         "before": join(turns[first.turn][: first.place]).strip()[-BEFORE:],
         "sentences": "\n".join(f"{number}. {_flatten(one.text)}" for number, one in enumerate(group, 1)),
-        "requirements": f" Keep to this: {requirements}." if requirements else "",
+        "requirements": f", and keep to this: {requirements}" if requirements else "",
     }
     with guard_attack(attack, f"case {task.case.id!r}"):
         return attack.prompt.fill({name: text for name, text in values.items() if name in attack.prompt.slots})

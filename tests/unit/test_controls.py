@@ -288,7 +288,7 @@ def assert_firmly(request: Request) -> str:
     """A faithful writer of both: the attack and its control."""
     if "Response to reword" in request.messages[1].content:
         return {FIRST: THIRD, SECOND: FIRST, THIRD: SECOND}[shown(request)]
-    listed = request.messages[1].content.rpartition("Plain:\n")[2].partition("\n\n")[0]
+    listed = request.messages[-1].content.partition(":\n")[2]
     return re.sub(r"^(\d+\.) (\w)", lambda m: f"{m[1]} Make no mistake: {m[2].lower()}", listed, flags=re.M)
 
 

@@ -58,7 +58,7 @@ def test_plan_counts_retries_and_verifier(tmp_path: Path, retries: int, best_of:
     hedged = "Perhaps the old bridge may be seven metres long. "
 
     def restyle(request: Request) -> str:
-        listed = request.messages[1].content.rpartition("Plain:\n")[2].partition("\n\n")[0]
+        listed = request.messages[-1].content.partition(":\n")[2]
         sure = "Surely" + " surely" * request.sample
         return listed.replace("Perhaps", sure).replace("may be", "is")
 
