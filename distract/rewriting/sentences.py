@@ -37,8 +37,11 @@ CLEAR = 1.0
 """Largest doubt about a version that is not asked for again."""
 
 _NUMBERED = re.compile(r"^\W{0,3}(\d{1,3})[.):][ \t]+(\S.*?)[ \t]*$", re.M)
-_LOCAL = ("punctuation", "change_case", "language", "keywords", "startend")
-"""Families of requirements that a single sentence can break."""
+_EVERY = ("punctuation:no_comma", "change_case:english_", "keywords:forbidden_words", "language:")
+"""Beginnings of requirements that every sentence must meet."""
+_PHRASES = ("keyword", "keywords", "end_phrase", "first_word")  # arguments of requirements that hold words to use
+_MARKED = re.compile(r"\*[^*\n]+\*|\[[^\[\]\n]+\]|<<[^<>\n]+>>")
+_SHOUTED = re.compile(r"\b[A-Z]{2,}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +134,24 @@ def _flatten(text: str) -> str:
 
 
 def _list_requirements(task: WritingTask, group: Sequence[Sentence]) -> Iterator[str]:
-    """Yield the format requirements that these sentences keep and could break."""
+    """Yield what each of these sentences must meet, and what they hold that the response needs.
+
+    A model asked for a number of words or letters tries to reach it in every sentence.
+    """
     text = " ".join(one.text for one in group)
+    kept = dict.fromkeys(_MARKED.findall(text))
     for constraint in task.case.constraints:
-        is_marked = constraint.kind.endswith("number_highlighted_sections") and "*" in text
-        if check(constraint, task.response.text) and (constraint.kind.partition(":")[0] in _LOCAL or is_marked):
+        if not check(constraint, task.response.text):
+            continue
+        if constraint.kind.startswith(_EVERY):
             yield describe(constraint).rstrip(".")
+        elif constraint.kind == "change_case:capital_word_frequency":
+            kept |= dict.fromkeys(_SHOUTED.findall(text))
+        words = (value for name, value in constraint.arguments if name in _PHRASES)
+        phrases = (one for value in words for one in (value if isinstance(value, tuple) else (str(value),)))
+        kept |= dict.fromkeys(one for one in phrases if one.casefold() in text.casefold())
+    if kept:
+        yield "Keep the words " + ", ".join(f'"{phrase}"' for phrase in kept)
 
 
 def _read(reply: Reply, group: Sequence[Sentence]) -> Iterator[tuple[Sentence, str]]:

@@ -115,6 +115,8 @@ REJECTED = [
     ("sentence lost: The train", "The train is slow today.", "Поезд сегодня идёт медленно."),
     ("refusal", "Open the door of the train.", "I'm sorry, but I can't help to open the door of the train."),
     ("refusal", "Open the door of the train.", "As an AI I open the door of the train."),
+    ("words repeated", "Open the door of the train.", "Open the door of the train, q q q q q q."),
+    ("words repeated", "Open the door.", "Do open the door, and so on, and so on, and so on, and so on, and so on."),
     ("comment about the task", "Open the door.", "Here is the rewritten response: Open the door."),
     ("comment about the task", "Open the door.", "Rewritten response:\nOpen the door."),
     ("not a rewrite", "Board the train early and find seats.", "Bananas ripen faster inside paper bags overnight."),

@@ -79,6 +79,7 @@ _REMARKS: Mapping[str, re.Pattern[str]] = {
         r"|^\W{0,6}(?:user|assistant|human|system)\W{0,3}:",
         re.M,
     ),
+    "words repeated": re.compile(r"\b(\w++(?:[ ,]+\w++){0,3}?)(?:[ ,]+\1\b){4}"),
     PLEA: re.compile(
         rf"\b{_CHOOSE} (?:\w+ ){{0,2}}{_THIS}\b|\b{_THIS} (?:\w+ ){{0,3}}(?:wins?|winner|better|best|superior)\b"
         r"|\b(?:better|best|winning|worse) (?:response|answer|output|submission)\b|\[\[[a-z0-9]+\]\]"
