@@ -15,7 +15,7 @@ from distract.core.attack import Attack, WritingTask
 from distract.core.plan import Plan
 from distract.core.records import Constraint, Evidence, Message, Reply
 from distract.data.constraints import check, describe
-from distract.rewriting.attack_calls import guard_attack
+from distract.rewriting.attack_calls import guard_attack, guard_marker
 from distract.rewriting.fidelity.claims import find_changes
 from distract.rewriting.fidelity.facts import normalise_text
 from distract.rewriting.fidelity.units import Unit, join, split
@@ -59,6 +59,12 @@ class Version:
 
     text: str
     doubt: float
+    is_marked: bool  # whether it has more of the attack's feature than the sentence
+
+    @property
+    def rank(self) -> tuple[bool, bool, float]:
+        """Sort the best version first."""
+        return self.doubt > CLEAR, not self.is_marked, self.doubt
 
 
 def restyle(
@@ -72,9 +78,13 @@ def restyle(
         for place, unit in enumerate(units)
         if not unit.is_fixed and len(re.findall(r"\w+", unit.body)) >= LEAST
     ]
+    marker = guard_marker(attack, f"case {task.case.id!r}") or (lambda text: 0.0)
     versions, problems = dict[Sentence, Version](), dict[str, None]()
     for number in range(ROUNDS):
-        asked = [[one] for one in sentences if _is_open(versions.get(one))] if number else list(_group(sentences))
+        # If no sentence has the feature, all are asked for again.
+        is_marked = attack.marker is None or any(version.is_marked for version in versions.values())
+        again = [[one] for one in sentences if not is_marked or one not in versions or versions[one].doubt > CLEAR]
+        asked = again if number else list(_group(sentences))
         if not asked:
             break
         replies = yield [
@@ -91,8 +101,8 @@ def restyle(
             problems |= dict.fromkeys(flaw for flaw in flaws(reply) if flaw.startswith("no text"))
             for one, text in _read(reply, group):
                 doubt = sum(change.doubt for change in find_changes(one.text, text, known))
-                if one not in versions or doubt < versions[one].doubt:
-                    versions[one] = Version(text, doubt)
+                version = Version(text, doubt, marker(text) > marker(one.text))
+                versions[one] = min(versions.get(one, version), version, key=lambda version: version.rank)
     texts = _choose(turns, task, versions)
     changed = sum(
         a.body != b.body for old, new in zip(turns, texts, strict=True) for a, b in zip(old, new, strict=True)
@@ -106,10 +116,6 @@ def _group(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
     for turn in sorted({one.turn for one in sentences}):
         own = [one for one in sentences if one.turn == turn]
         yield from (own[at : at + FEW] for at in range(0, len(own), FEW))
-
-
-def _is_open(version: Version | None) -> bool:
-    return version is None or version.doubt > CLEAR
 
 
 def _fill(

@@ -70,6 +70,20 @@ def test_a_few_sentences_are_one_request_and_each_failed_one_is_asked_for_alone(
     assert {dict(result.evidence)[name] for name in ("sentences", "sentences_changed")} == {5}
 
 
+def test_sentences_are_asked_for_again_if_none_has_the_feature() -> None:
+    def answer(request: Request) -> str:
+        shown = listed(request)
+        if len(shown) == 2:
+            return "1. By the river stands the old mill.\n2. Its wheel keeps turning slowly all day long."
+        return stress(shown[1]) if "mill" in shown[1] else shown[1]
+
+    result, (first, second) = write(answer, "The old mill stands by the river. Its wheel turns slowly all day long.")
+    assert (len(first), len(second), result.reasons) == (1, 2, ())
+    assert result.response.text == (
+        "Make no mistake: the old mill stands by the river. Its wheel keeps turning slowly all day long."
+    )
+
+
 def test_requests_of_all_tones_begin_alike_and_show_examples_as_a_conversation() -> None:
     messages = [write(lambda _: "", attack=attacks()[name])[1][0][0].messages for name in ("assertiveness", "sad")]
     roles = ["system", "user", "assistant", "user", "assistant", "user"]
