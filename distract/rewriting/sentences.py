@@ -17,7 +17,6 @@ from distract.core.records import Constraint, Evidence, Message, Reply
 from distract.data.constraints import check, describe
 from distract.rewriting.attack_calls import guard_attack, guard_marker
 from distract.rewriting.fidelity.claims import find_changes
-from distract.rewriting.fidelity.facts import normalise_text
 from distract.rewriting.fidelity.units import Unit, join, split
 from distract.rewriting.generator_options import GeneratorOptions, flaws
 
@@ -76,7 +75,7 @@ def restyle(
         Sentence(turn, place, unit.body)
         for turn, units in enumerate(turns)
         for place, unit in enumerate(units)
-        if not unit.is_fixed and len(re.findall(r"\w+", unit.body)) >= LEAST
+        if not unit.is_fixed and len(_list_words(unit.body)) >= LEAST
     ]
     marker = guard_marker(attack, f"case {task.case.id!r}") or (lambda text: 0.0)
     versions, problems = dict[Sentence, Version](), dict[str, None]()
@@ -89,7 +88,8 @@ def restyle(
             break
         replies = yield [
             options.request(
-                _fill(attack, task, turns, group),
+                # A small model that is told a requirement leaves a sentence as it is; the text is checked anyway.
+                _fill(attack, task, turns, group, is_told=not number or group[0] in versions),
                 seed=task.run_seed,
                 sample=ROUNDS * sample + number,
                 like="\n".join(one.text for one in group),
@@ -119,12 +119,12 @@ def _group(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
 
 
 def _fill(
-    attack: Attack, task: WritingTask, turns: Sequence[Sequence[Unit]], group: Sequence[Sentence]
+    attack: Attack, task: WritingTask, turns: Sequence[Sequence[Unit]], group: Sequence[Sentence], is_told: bool
 ) -> tuple[Message, ...]:
     assert attack.prompt is not None
     assert task.slots is not None
     first = group[0]
-    requirements = "; ".join(_list_requirements(task, group))
+    requirements = "; ".join(_list_requirements(task, group)) if is_told else ""
     values: Mapping[str, str] = {
         **task.slots(first.turn),
         "before": join(turns[first.turn][: first.place]).strip()[-BEFORE:],
@@ -168,8 +168,12 @@ def _read(reply: Reply, group: Sequence[Sentence]) -> Iterator[tuple[Sentence, s
         numbered = {1: text}
     for number, one in enumerate(group, 1):
         line = _unwrap(numbered.get(number, ""), one.text)
-        if line and normalise_text(line) != normalise_text(one.text):
+        if line and _list_words(line) != _list_words(one.text):
             yield one, line
+
+
+def _list_words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
 
 
 def _unwrap(line: str, original: str) -> str:

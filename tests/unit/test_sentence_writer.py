@@ -115,6 +115,17 @@ def test_only_requirements_that_a_sentence_can_keep_are_named(text: str, constra
     assert line.partition("certainty are added")[2] == says
 
 
+def test_sentence_that_stays_as_it_was_is_asked_for_again_without_requirements() -> None:
+    def answer(request: Request) -> str:
+        shown = listed(request)
+        # A comma alone restyles nothing; the fourth sentence says something else.
+        return number({2: f"{shown[2][:-1]},", 4: "His daughter never grinds the rye."}) if 4 in shown else ""
+
+    asked = {listed(one)[1]: one.messages[-1].content for one in write(answer, constraints=[NO_COMMA])[1][1]}
+    assert {text for text, content in asked.items() if "any commas" in content} == {"His daughter grinds the rye."}
+    assert len(asked) == 5
+
+
 def test_sentence_that_breaks_a_requirement_goes_and_others_stay() -> None:
     def answer(request: Request) -> str:
         shown = listed(request)
