@@ -40,7 +40,6 @@ _EVERY = ("punctuation:no_comma", "change_case:english_", "keywords:forbidden_wo
 """Beginnings of requirements that every sentence must meet."""
 _PHRASES = ("keyword", "keywords", "end_phrase", "first_word")  # arguments of requirements that hold words to use
 _MARKED = re.compile(r"\*[^*\n]+\*|\[[^\[\]\n]+\]|<<[^<>\n]+>>")
-_SHOUTED = re.compile(r"\b[A-Z]{2,}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +82,21 @@ def restyle(
         # If no sentence has the feature, all are asked for again.
         is_marked = attack.marker is None or any(version.is_marked for version in versions.values())
         again = [[one] for one in sentences if not is_marked or one not in versions or versions[one].doubt > CLEAR]
-        asked = again if number else list(_group(sentences))
-        if not asked:
+        groups = again if number else list(_group(sentences))
+        if not groups:
             break
         replies = yield [
             options.request(
-                # A small model that is told a requirement leaves a sentence as it is; the text is checked anyway.
-                _fill(attack, task, turns, group, is_told=not number or group[0] in versions),
+                # Requirements keep a small model from changing anything, and the whole text is checked for them.
+                _fill(attack, task, turns, group, is_bound=not number or group[0] in versions),
                 seed=task.run_seed,
                 sample=ROUNDS * sample + number,
                 like="\n".join(one.text for one in group),
                 stop=f"\n{len(group) + 1}.",
             )
-            for group in asked
+            for group in groups
         ]
-        for group, reply in zip(asked, replies, strict=True):
+        for group, reply in zip(groups, replies, strict=True):
             problems |= dict.fromkeys(flaw for flaw in flaws(reply) if flaw.startswith("no text"))
             for one, text in _read(reply, group):
                 doubt = sum(change.doubt for change in find_changes(one.text, text, known))
@@ -119,12 +118,12 @@ def _group(sentences: Sequence[Sentence]) -> Iterator[list[Sentence]]:
 
 
 def _fill(
-    attack: Attack, task: WritingTask, turns: Sequence[Sequence[Unit]], group: Sequence[Sentence], is_told: bool
+    attack: Attack, task: WritingTask, turns: Sequence[Sequence[Unit]], group: Sequence[Sentence], is_bound: bool
 ) -> tuple[Message, ...]:
     assert attack.prompt is not None
     assert task.slots is not None
     first = group[0]
-    requirements = "; ".join(_list_requirements(task, group)) if is_told else ""
+    requirements = "; ".join(_list_requirements(task, group)) if is_bound else ""
     values: Mapping[str, str] = {
         **task.slots(first.turn),
         "before": join(turns[first.turn][: first.place]).strip()[-BEFORE:],
@@ -145,19 +144,20 @@ def _list_requirements(task: WritingTask, group: Sequence[Sentence]) -> Iterator
     A model asked for a number of words or letters tries to reach it in every sentence.
     """
     text = " ".join(one.text for one in group)
-    kept = dict.fromkeys(_MARKED.findall(text))
+    if _MARKED.search(text):
+        # Quoted here, words of the response would stand among the instructions.
+        yield "Keep *marks*, [placeholders] and <<titles>> as they are"
     for constraint in task.case.constraints:
         if not check(constraint, task.response.text):
             continue
         if constraint.kind.startswith(_EVERY):
             yield describe(constraint).rstrip(".")
-        elif constraint.kind == "change_case:capital_word_frequency":
-            kept |= dict.fromkeys(_SHOUTED.findall(text))
+        elif constraint.kind == "change_case:capital_word_frequency" and re.search(r"\b[A-Z]{2}", text):
+            yield "Keep words in capital letters"
         words = (value for name, value in constraint.arguments if name in _PHRASES)
         phrases = (one for value in words for one in (value if isinstance(value, tuple) else (str(value),)))
-        kept |= dict.fromkeys(one for one in phrases if one.casefold() in text.casefold())
-    if kept:
-        yield "Keep the words " + ", ".join(f'"{phrase}"' for phrase in kept)
+        if kept := [f'"{phrase}"' for phrase in phrases if phrase.casefold() in text.casefold()]:
+            yield f"Keep {', '.join(kept)}"
 
 
 def _read(reply: Reply, group: Sequence[Sentence]) -> Iterator[tuple[Sentence, str]]:
