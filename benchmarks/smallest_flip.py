@@ -21,7 +21,7 @@ from statistics import fmean
 
 from distract.core.plan import Plan, PlanResult, T, drive, step
 from distract.core.plugin import Comparison
-from distract.core.records import Case, MinimalFlip, Reply, Request, Response, apply_edits
+from distract.core.records import Case, Reply, Request, Response
 from distract.core.registry import get_attack, get_protocol
 from distract.data import datasets
 from distract.data.good_responses import pairs
@@ -29,8 +29,8 @@ from distract.judging.orders import DEFAULT, ask_in_orders
 from distract.judging.verdicts import outcome
 from distract.models.scripted import make_planted
 from distract.rewriting.writers import WRITERS, rewrite
-from distract.studies.attack.minimal.edits import find_edits
-from distract.studies.attack.minimal.smallest import Pair, Subset, find_smallest, search
+from distract.studies.explain.edits import MinimalFlip, apply_edits, find_edits
+from distract.studies.explain.smallest import Pair, Subset, find_smallest, search
 
 SIZES, DRAWS, MOST = (50, 200, 800), 10, 100_000
 PAIRWISE = get_protocol("pairwise")

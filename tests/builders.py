@@ -15,7 +15,6 @@ from distract.core.records import (
     Case,
     Judgment,
     Message,
-    MinimalFlip,
     Outcome,
     Reply,
     Request,
@@ -30,7 +29,7 @@ from distract.core.study import R
 from distract.core.usage import Tally
 from distract.stats.figure import Figure
 from distract.studies.attack.measures import figures
-from distract.studies.attack.minimal.edits import find_edits
+from distract.studies.explain.edits import MinimalFlip, find_edits
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.setup import Setup
 

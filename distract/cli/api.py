@@ -120,7 +120,7 @@ class Run:
         and after. The clearest flips come first, the protocols taking turns. A protocol that scores is decided by its
         scores, as in its flip rate.
         """
-        from distract.studies.attack.minimal.smallest import find_run_flips
+        from distract.studies.attack.flips import find_run_flips
 
         self._check_folder()
         return find_run_flips(self._finished.run)

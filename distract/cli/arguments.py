@@ -93,7 +93,6 @@ class AttackOptions(AuditOptions, total=False):
     measures: Names  # names of measures, or ``fixed``, ``flip``, ``severity``; all when empty
     shard: str | None  # part of the prompts to judge, as ``2/8``; ``distract merge`` joins all parts
     probe: bool  # exchange responses between prompts where few are labelled (default)
-    minimal: int  # number of the clearest flips whose smallest flipping part to find; default 0
 
 
 class GateOptions(AuditOptions, ScopeOptions, total=False):

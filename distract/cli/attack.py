@@ -43,12 +43,6 @@ from distract.cli.terminal import terminal
 @option("--limit", default="24", help="Number of cases, spread over the formats of the data.")
 @seed_option
 @shard_option
-@option(
-    "--minimal",
-    default=0,
-    metavar="N",
-    help="Find the smallest part of the rewrite that still flips, for the N clearest flips.",
-)
 @option("--profile", is_flag=True, panel="Output", help="Report on stderr where the time went.")
 @paper_option
 @page_options

@@ -41,7 +41,6 @@ BOUNDS: Mapping[str, Range] = MappingProxyType(
         "max_tokens": TOKENS,
         "min_eligible": SHARE,
         "min_n": COUNT,
-        "minimal": WholeRange(0),
         "pass_mark": NumberRange(-(10**9), 10**9),
         "price_in": PRICE,
         "price_out": PRICE,

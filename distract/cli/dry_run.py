@@ -53,18 +53,18 @@ def preview_reading(plans: Sequence[Plan[Any]], name: str, opened: RunModels, st
     preview_most([heading], about, estimated, opened.prices.get("verifier"), count_stored(opened.models, store))
 
 
-def preview_search(run: LoadedRun, flips: Sequence[Flip], opened: RunModels | None, store: Path | None) -> NoReturn:
-    """Show the upper limit of requests for a search for the smallest part of flips, and end the command."""
+def preview_search(run: LoadedRun, flips: Sequence[Flip], opened: RunModels, store: Path | None) -> NoReturn:
+    """Show the upper limit of requests for a search for the smallest parts of flips, and end the command."""
     from distract.core.store import DEFAULT_PATH
     from distract.studies.explain.run import estimate_most
 
-    estimated, stored = estimate_most(run, flips), count_stored(opened.models, store or DEFAULT_PATH) if opened else {}
+    estimated, stored = estimate_most(run, flips), count_stored(opened.models, store or DEFAULT_PATH)
     judge = run.parameters["judge"]
-    heading = [f"judge {judge} · {count(len(flips), 'flip')} not yet explained"]
+    heading = [f"judge {judge} · {count(len(flips), 'flip')} to explain"]
     if held := stored.get("judge"):
         heading.append(f"the store holds {count(held, 'reply', 'replies')} of this judge; this search reuses those")
-    about = {"judge": judge, "cases": 1}
-    preview_most(heading, about, estimated, opened.prices.get("judge") if opened else None, stored)
+    about = {"judge": judge, "cases": len({flip.case for flip in flips})}
+    preview_most(heading, about, estimated, opened.prices.get("judge"), stored)
 
 
 def preview_most(

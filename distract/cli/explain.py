@@ -1,23 +1,23 @@
-"""``distract explain``: the smallest part of a rewrite that still flips a verdict."""
+"""``distract explain``: the smallest parts of rewrites that still flip verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from distract.cli.bounds import COUNT
 from distract.cli.command import command
 from distract.cli.dry_run import preview_search
 from distract.cli.options import PATH, NameType, asking_options, option
-from distract.cli.shared import echo_json, exit_with, print_lines, report_usage, warn
+from distract.cli.shared import echo_json, exit_with, report_usage, warn
 from distract.cli.terminal import terminal
 
 if TYPE_CHECKING:
-    from distract.core.records import Role
+    from distract.core.records import Case, Role
     from distract.core.runs import LoadedRun
     from distract.judging.judge import Judge
     from distract.report.blocks import Block
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.argument("case", type=NameType(), required=False)
 @option("--protocol", "protocols", multiple=True, help="Only flips by this way of asking; repeatable.")
 @option("--attack", "attacks", multiple=True, help="Only flips under this attack; repeatable.")
+@option("--clearest", bounds=COUNT, metavar="N", help="The N clearest flips of the run, and the words they share.")
 @option("--data", help="Data of the run, if they have moved; as for `distract attack`.")
 @option("--responses", multiple=True, help="File of responses to add to --data; repeatable.")
 @asking_options
@@ -38,6 +39,7 @@ def explain(
     case: str | None,
     protocols: tuple[str, ...],
     attacks: tuple[str, ...],
+    clearest: int | None,
     data: str | None,
     responses: tuple[str, ...],
     as_json: bool,
@@ -49,49 +51,48 @@ def explain(
     the run again, about parts of the rewrite. Stored replies are reused: name --store if the run had its own.
     """
     from distract.core import runs
-    from distract.core.errors import DistractError
+    from distract.core.errors import UsageError
     from distract.report.terminal import show
-    from distract.studies.explain import rerun, run as explaining
-    from distract.studies.explain.view import explanation_document, heading
+    from distract.studies.explain import rerun, run as explaining, view
 
+    if case is not None and clearest is not None:
+        raise UsageError("--clearest takes the flips of all cases; omit it, or the CASE")
     loaded = runs.load(run)
     warn(loaded)
-    flips = explaining.find_case_flips(loaded, case, protocols, attacks)
-    case = flips[0].case
-    recorded = explaining.recorded_smallest(loaded, flips)
+    flips = explaining.choose_flips(loaded, case, protocols, attacks, clearest)
     explanations: list[Explanation] = []
     with ExitStack() as stack:
-        judge = None
-        try:
-            missing = [flip for flip in flips if flip not in recorded]
-            if terminal().is_dry and not missing:
-                preview_search(loaded, missing, None, None)
-            if missing:
-                whole = rerun.reopen_case(loaded, case, data, responses)
-                judge = _open_judge(loaded, missing, stack, more)
-        except DistractError as error:
-            if not recorded:
-                raise
-            print_lines([f"warning: {error}; only what the run itself recorded is shown"])
-            flips = tuple(recorded)
-        if judge is None:
-            whole = recorded[flips[0]].case
-        parts = explaining.explain_flips(loaded, flips, whole, judge)
+        cases = {one.case: rerun.reopen_case(loaded, one.case, data, responses) for one in flips}
+        judge, name = _open_judge(loaded, flips, stack, more), loaded.parameters["judge"]
+        parts = explaining.explain_flips(loaded, flips, cases, judge)
         if as_json:
             explanations += parts
-            shared = {"judge": loaded.parameters["judge"], "case": case, "prompt": list(whole.prompt)}
-            echo_json({**shared, "flips": [explanation_document(explanation) for explanation in explanations]})
         else:
-            show(chain(heading(case, whole.prompt, loaded.parameters["judge"]), _show_each(parts, explanations)))
-    if all(isinstance(explanation.smallest, str) for explanation in explanations):
+            show(_show_each(parts, explanations, cases, name))
+    smallest = [one.smallest for one in explanations if not isinstance(one.smallest, str)]
+    if as_json:
+        documents = [view.explanation_document(one) for one in explanations]
+        first = next(iter(cases.values()))
+        about = {"case": first.id, "prompt": list(first.prompt)} if clearest is None else {}
+        words = {} if clearest is None else {"words": view.words_document(smallest)}
+        echo_json({"judge": name, **about, "flips": documents, **words})
+    elif clearest is not None and smallest:
+        show([view.words_table(smallest)])
+    if not smallest:
         exit_with("no flip could be explained (see the reasons above)", 3)
 
 
-def _show_each(parts: Iterable[Explanation], explanations: list[Explanation]) -> Iterator[Block]:
+def _show_each(
+    parts: Iterable[Explanation], explanations: list[Explanation], cases: Mapping[str, Case], judge: str
+) -> Iterator[Block]:
     """Show each explanation as it arrives, and collect it."""
-    from distract.studies.explain.view import explanation_parts
+    from distract.studies.explain.view import explanation_parts, heading
 
+    shown = None
     for explanation in parts:
+        if (case := explanation.flip.case) != shown:
+            yield from heading(cases[case], judge)
+            shown = case
         explanations.append(explanation)
         yield from explanation_parts(explanation)
 

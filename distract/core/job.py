@@ -19,7 +19,7 @@ from distract.core.loop import execute
 from distract.core.plan import Plan
 from distract.core.printable import count
 from distract.core.recorder import Recorder, set_texts
-from distract.core.records import NO_REPLY, Case, CaseResult, MinimalFlip, Reply, Request, Rewrite, Role, Row
+from distract.core.records import NO_REPLY, Case, CaseResult, Reply, Request, Rewrite, Role, Row
 from distract.core.runs import KeepText, LoadedRun, checksum
 from distract.core.shard import Shard
 from distract.core.store import Answerer, Store
@@ -43,7 +43,7 @@ class RunSink(Protocol):
 
     def __exit__(self, *problem: object) -> None: ...
 
-    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip]) -> None:
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> None:
         """Keep the results of a plan."""
 
     def finish(self, summary: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
@@ -194,7 +194,6 @@ FIRST_SENTENCE = 15.0
 def run_job(
     job: Job[R], models: Mapping[Role, Answerer], tally: Tally, follower: Follower | None = None
 ) -> FinishedRun[R]:
-    smallest: list[MinimalFlip] = []
     sums, plans_done = job.study.sums(job.parameters), 0
     begin, clock, due = time.time(), time.monotonic(), FIRST_SENTENCE
 
@@ -212,11 +211,10 @@ def run_job(
         for plans in job.stages(record.rows, record.rewrites):
             for result in execute(plans, models, tally=tally, progress=follow if follower else None):
                 with time_part("store"):
-                    record.add(result.rows, result.rewrites, result.smallest)
+                    record.add(result.rows, result.rewrites)
                 rows = [row.without_answers() for row in result.rows]
                 with time_part("analysis"):
-                    sums.add(rows, result.rewrites, result.smallest)
-                smallest.extend(result.smallest)
+                    sums.add(rows, result.rewrites)
                 plans_done += 1
         times = {"began": round(begin, 3), "seconds": round(time.monotonic() - clock, 3)}
         spent = cost(job.prices, tally.tokens)
@@ -232,7 +230,6 @@ def run_job(
             summary = job.study.document(job.parameters, total)
         _check_stores(models)
         text = record.finish(summary, numbers)
-    minimal = tuple(smallest) if job.parameters.get("minimal") else None
     run = LoadedRun(
         job.out,
         job.parameters,
@@ -240,7 +237,6 @@ def run_job(
         record.rewrites,
         None,
         text,
-        minimal,
         job.source,
         job.cases,
         tally.unanswered > 0,
@@ -278,5 +274,5 @@ def rewrite_texts(job: Job[Any], models: Mapping[Role, Answerer]) -> bool:
 
 def summarise(study: Study[R], run: LoadedRun) -> FinishedRun[R]:
     sums = study.sums(run.parameters)
-    sums.add(run.rows, run.rewrites, run.minimal or ())
+    sums.add(run.rows, run.rewrites)
     return FinishedRun(study, run, sums.result(run.flaw))

@@ -136,7 +136,7 @@ def merge(shards: Sequence[ShardRun], out: Path, command: str = "") -> FinishedR
                 for plan in _merge_plans(shards):
                     lines = {name: [line for line, _ in pairs] for name, pairs in plan.parts.items() if name != "texts"}
                     record.write(lines, plan.records("texts"))
-                    sums.add(plan.records("rows"), plan.records("rewrites"), ())
+                    sums.add(plan.records("rows"), plan.records("rewrites"))
                 total = sums.result()
                 text = record.finish(study.document(parameters, total), _sum_manifests(shards, command))
             files.move_folder(part, out, Path(folder) / "old")

@@ -17,7 +17,7 @@ from distract.core import files
 from distract.core.errors import BackendError, UsageError, write_error
 from distract.core.locks import LOCK_NAME, occupy
 from distract.core.printable import shorten
-from distract.core.records import Case, MinimalFlip, Rewrite, Row
+from distract.core.records import Case, Rewrite, Row
 from distract.core.runs import CASES, PLANS, TEXTS, KeepText, checksum, open_records, read_json, run_files
 from distract.core.shard import Shard
 
@@ -59,7 +59,7 @@ class Recorder:
         self.path, self._keep_text = path, keep_text
         self.rows, self.rewrites = open_records(path)
         self._shard, self._places, self._plans = shard, places, 0
-        self._covered = run_files(parameters, shard)
+        self._covered = run_files(shard)
         self._files: dict[str, IO[str]] = {}
         self._digests = dict[str, Any]()
         self._kept = set[tuple[str, bool]]()
@@ -105,11 +105,10 @@ class Recorder:
     def __exit__(self, *problem: object) -> None:
         self._end.close()
 
-    def add(self, rows: Iterable[Row], rewrites: Iterable[Rewrite], smallest: Iterable[MinimalFlip] = ()) -> None:
-        """Append the results of one case; minimal flips only if the parameters ask for them."""
+    def add(self, rows: Iterable[Row], rewrites: Iterable[Rewrite]) -> None:
+        """Append the results of one case."""
         rows = list(rows)
-        records = {"rows": rows, "rewrites": rewrites, "minimal": smallest}
-        lines = {name: [dump(record) for record in records[name]] for name in self._counts}
+        lines = {"rows": [dump(row) for row in rows], "rewrites": [dump(rewrite) for rewrite in rewrites]}
         self.write(lines, (text for row in rows for text in _texts(row, self._keep_text)))
 
     def write(self, lines: Mapping[str, Sequence[str]], texts: Iterable[Mapping[str, Any]]) -> None:

@@ -15,14 +15,11 @@ from distract.core.errors import BackendError, DataError
 from distract.core.records import (
     Case,
     Constraint,
-    Edit,
     Judgment,
-    MinimalFlip,
     Response,
     Rewrite,
     Row,
     Side,
-    apply_edits,
     token_count,
 )
 
@@ -156,25 +153,6 @@ def decode_case(value: dict[str, Any]) -> Case:
 
 def _freeze(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def decode_flip(value: dict[str, Any]) -> MinimalFlip:
-    """Decode a minimal flip from its JSON object; its case keeps only id and prompt."""
-    value["case"] = Case(value["case"]["id"], tuple(value["case"]["prompt"]), ())
-    value["edits"] = tuple(Edit(**edit) for edit in value["edits"])
-    flip = _build_record(MinimalFlip, value)
-    texts = (flip.case.id, *flip.case.prompt, flip.protocol, flip.attack, flip.rewritten, flip.other)
-    _check_types((*texts, *flip.original, *flip.turns, flip.rule or ""), str, "a name or a text is not a string")
-    numbers = (flip.of, flip.comparisons, flip.requests, flip.invalid, flip.severity or 0)
-    _check_types(numbers, int, "a count is not an integer")
-    _check_types((*flip.before, *flip.after), int | float, "a strength is not a number")
-    if not flip.edits or any(edit.turn < 0 for edit in flip.edits):
-        raise ValueError("it has no edits, or an edit with a negative turn")
-    if any(flip.original[edit.turn][edit.start : edit.end] != edit.old for edit in flip.edits):
-        raise ValueError("the old text of an edit does not match the original")
-    if apply_edits(flip.original, flip.edits) != flip.turns:
-        raise ValueError("applying its edits to the original does not give its text")
-    return flip
 
 
 def _check_types(values: Iterable[object], kind: Any, problem: str) -> None:

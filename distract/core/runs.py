@@ -2,11 +2,11 @@
 
 ``run.json`` (parameters and versions) is written first and identifies the run; ``cases.jsonl`` holds the texts of what
 is judged, to which rows and rewrites refer by the id of the case. ``rows.jsonl`` and ``rewrites.jsonl`` grow; so does
-``minimal.jsonl`` with ``--minimal``, and ``texts.jsonl``, the judge's own words as far as ``--keep-text`` keeps them,
-which is not part of the run's identity. ``summary.json`` and, last, ``manifest.json`` end the run. The manifest records
-whether the run is complete: if a model left a request unanswered, the same command asks again. Replies are in the
-store, so a killed run writes its files again without paying for any reply twice. A shard has the parameters of the
-whole run, says in ``run.json`` which part it is, and lists in ``plans.jsonl`` what each of its plans wrote.
+``texts.jsonl``, the judge's own words as far as ``--keep-text`` keeps them, which is not part of the run's identity.
+``summary.json`` and, last, ``manifest.json`` end the run. The manifest records whether the run is complete: if a model
+left a request unanswered, the same command asks again. Replies are in the store, so a killed run writes its files again
+without paying for any reply twice. A shard has the parameters of the whole run, says in ``run.json`` which part it is,
+and lists in ``plans.jsonl`` what each of its plans wrote.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import Any, Literal
 from distract.core import files, registry
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.printable import line
-from distract.core.records import Case, MinimalFlip, Rewrite, Row
-from distract.core.run_decoder import RecordFile, decode_case, decode_flip, decode_rewrite, decode_row
+from distract.core.records import Case, Rewrite, Row
+from distract.core.run_decoder import RecordFile, decode_case, decode_rewrite, decode_row
 from distract.core.shard import Shard
 
 TEXTS = "texts.jsonl"
@@ -55,7 +55,6 @@ class LoadedRun:
     rewrites: Sequence[Rewrite]  # likewise
     flaw: str | None  # why the run must not be relied on (unfinished, damaged or a part)
     summary: str | None  # text of ``summary.json``, None for a run with a flaw
-    minimal: tuple[MinimalFlip, ...] | None = None  # None without ``--minimal``; cases keep only id and prompt
     source: Mapping[str, Any] | None = None  # path or name of the data, as the user gave it
     # In the order of the draw, with their originals; empty for a run of an earlier version.
     cases: Sequence[Case] = field(default=(), compare=False)
@@ -135,9 +134,8 @@ class LoadedRun:
         return {} if self.flaw or not path.is_file() else read_json(path)
 
 
-def run_files(parameters: Mapping[str, Any], shard: Shard | None = None) -> tuple[str, ...]:
-    more = (*(["minimal.jsonl"] if parameters.get("minimal") else []), *([PLANS] if shard else []))
-    return ("run.json", CASES, "rows.jsonl", "rewrites.jsonl", *more, "summary.json")
+def run_files(shard: Shard | None = None) -> tuple[str, ...]:
+    return ("run.json", CASES, "rows.jsonl", "rewrites.jsonl", *([PLANS] if shard else []), "summary.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +149,7 @@ class Header:
 
     @property
     def files(self) -> tuple[str, ...]:
-        return run_files(self.parameters, self.shard)
+        return run_files(self.shard)
 
 
 def read_header(path: Path) -> Header:
@@ -182,9 +180,7 @@ def load(path: Path, shard: Shard | None = None) -> LoadedRun:
     records = open_records(path)
     cases = RecordFile(path / CASES, decode_case)
     rows, rewrites = _group_rows(tuple(records[0]), cases), tuple(records[1])
-    minimal = RecordFile(path / "minimal.jsonl", decode_flip) if parameters.get("minimal") else None
-    flips = None if minimal is None else tuple(minimal)
-    cut = any(file.cut for file in (cases, *records)) or (minimal is not None and minimal.cut)
+    cut = any(file.cut for file in (cases, *records))
     flaw = find_flaw(path, header.files) or ("a row is cut off; run it again" if cut else None)
     if flaw is None and header.shard and header.shard != shard:
         flaw = f"the run is only shard {header.shard}; join all shards with `distract merge`"
@@ -195,7 +191,6 @@ def load(path: Path, shard: Shard | None = None) -> LoadedRun:
         rewrites=rewrites,
         flaw=flaw,
         summary=None if flaw else _read_text(path / "summary.json"),
-        minimal=flips,
         source=header.source,
         cases=cases,
         unanswered=flaw is None and has_unanswered(path),
@@ -256,7 +251,7 @@ def _is_complete(parameters: Mapping[str, Any]) -> bool:
         study = registry.get_study(str(parameters.get("command", "attack")))
     except UnknownName:
         return False
-    return study.fits(parameters) and isinstance(parameters.get("minimal", 0), int)
+    return study.fits(parameters)
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import EllipsisType, UnionType
 from typing import Any, Generic, Protocol, TypeVar
 
-from distract.core.records import MinimalFlip, Rewrite, Row
+from distract.core.records import Rewrite, Row
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -34,7 +34,7 @@ SHARED_SCHEMA: Mapping[str | EllipsisType, Shape] = {
 class Sums(Protocol[R_co]):
     """Sums up a run as it arrives, so that nothing has to be read again."""
 
-    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip]) -> None:
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> None:
         """Add the results of a plan, in the order of plans."""
 
     def result(self, flaw: str | None = None) -> R_co:
@@ -49,7 +49,7 @@ class BufferedSums(Generic[R]):
         self._rows: list[Row] = []
         self._rewrites: list[Rewrite] = []
 
-    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip]) -> None:
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> None:
         self._rows.extend(rows)
         self._rewrites.extend(rewrites)
 

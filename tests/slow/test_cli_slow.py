@@ -143,7 +143,7 @@ def test_planted_judges_need_no_torch_and_little_time(tmp_path: Path) -> None:
 
 OTHERS = {
     *("gate", "gating", "leaderboard", "leaderboards", "ratings", "boards", "tournament", "meta", "consistency"),
-    *("explain", "explaining", "minimal", "making", "replay"),
+    *("explain", "explaining", "making", "replay"),
 }
 """Parts of module names that belong to studies other than an attack."""
 
@@ -232,7 +232,7 @@ def test_every_protocol_reports_accuracy_by_severity(run: Any) -> None:
     "options",
     [
         {},
-        {"judge": "planted:bold=0.7", "control": True, "minimal": 2, "protocols": ["base", "pairwise", "absolute"]},
+        {"judge": "planted:bold=0.7", "control": True, "protocols": ["base", "pairwise", "absolute"]},
         {"attacks": ["severity-1", "severity-2+assertiveness"], "limit": 3, "seed": 7, "orders": "given"},
         {"generator": "rules", "measures": ["flip"], "limit": None, "samples": 2, "protocols": ["cot"]},
         {"attacks": ["prolixity"], "retries": 3, "temperature": 0.5, "best_of": 2, "judge_version": "2"},

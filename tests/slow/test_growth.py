@@ -32,9 +32,9 @@ from distract.report import markdown, unread
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import differences
 from distract.studies.attack import flips
-from distract.studies.attack.minimal.edits import describe_edits, find_edits
 from distract.studies.check import audit
 from distract.studies.differences import mark_difference
+from distract.studies.explain.edits import describe_edits, find_edits
 from distract.studies.explain.view import mark_edits
 from distract.studies.gate import ci_reports
 from distract.studies.make import pairs

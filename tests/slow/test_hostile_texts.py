@@ -182,7 +182,7 @@ def _runs(shop: Shop, some: Sequence[str], number: int) -> None:
     data = ("--data", "cases.jsonl", "--limit", "all")
     judge = ("--judge", ("planted:longer", "planted:bold", "planted:random", "planted:garbage")[number % 4])
     attacked = ("attack", *judge, *data, "--generator", "rules", "--protocol", "pairwise", "--attack", "assertiveness")
-    one = twice(shop, *attacked, "--attack", "null", "--minimal", 2)
+    one = twice(shop, *attacked, "--attack", "null")
     if one.exists():
         shop("report", "one")
         shop("report", "one", "--json")

@@ -21,7 +21,7 @@ from distract.core.records import Case, Constraint, Request
 from distract.judging.judge import Judge
 from distract.models.scripted import make_planted
 from distract.models.transformers.backend import Transformers
-from distract.studies.attack.minimal.edits import find_edits
+from distract.studies.explain.edits import find_edits
 from distract.testing import invariants, strategies
 from distract.testing.invariants import Inconclusive, InvariantFinding, Violation
 from distract.testing.strategies import drawn_rewrites

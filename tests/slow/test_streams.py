@@ -36,8 +36,8 @@ JUDGE = ("--judge", "planted:longer", "--data", "d.jsonl")
 COMMANDS: tuple[tuple[tuple[str, ...], int], ...] = (
     (("list",), 0),
     (("--help",), 0),
-    (("attack", *JUDGE, *RULES, "--control", "--minimal", "3", "--out", "r"), 0),
-    (("attack", *JUDGE, *RULES, "--control", "--minimal", "3", "--out", "r", "--json"), 0),
+    (("attack", *JUDGE, *RULES, "--control", "--out", "r"), 0),
+    (("attack", *JUDGE, *RULES, "--control", "--out", "r", "--json"), 0),
     (("attack", "--judge", "planted:garbage", "--data", "d.jsonl", *RULES, "--out", "u"), 3),
     (("report", "r"), 0),
     (("report", "r", "--json"), 0),

@@ -1,9 +1,10 @@
 """Test ``distract explain``: the words that flipped a verdict, and the reasons for missing explanations."""
 
+import hashlib
 import io
 import json
 import re
-import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +19,14 @@ from rich.console import Console
 
 from distract.core.errors import UsageError
 from distract.core.printable import clean_text
-from distract.core.records import Edit, MinimalFlip
 from distract.core.runs import LoadedRun, load
 from distract.models.names import resolve
 from distract.models.options import Options
 from distract.report.terminal import show
-from distract.studies.attack.minimal.edits import find_edits
-from distract.studies.attack.minimal.smallest import describe_smallest
+from distract.studies.attack.flips import Flip, clearest_flips
 from distract.studies.explain import rerun, run as explain_run
+from distract.studies.explain.edits import Edit, MinimalFlip, find_edits
+from distract.studies.explain.smallest import describe_smallest
 from distract.studies.explain.view import NEAR, mark_edits
 
 HOW = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--attack", "assertiveness")
@@ -74,23 +75,76 @@ def test_sufficient_words_are_marked_in_place(run: Run) -> None:
     assert flip["turns"] != flip["original"] == [CASES[0]["responses"][1]["text"]]
 
 
-def test_completed_search_needs_neither_data_store_nor_model(run: Run) -> None:
-    write_run(run, "--minimal", "1")
-    before = run("explain", "r", "flips")
-    Path("d.jsonl").unlink()
-    shutil.rmtree(".distract")
-    after = run("explain", "r", "flips", "--dtype", "float32")
-    assert (after.code, after.out, after.err) == (0, before.out, "")
-    assert "found during the run" in after.words
-    assert not Path(".distract").exists()
-    assert run("explain", "r", "flips", "--json").document["flips"][0]["case"] == "flips"
+def test_clearest_flips_of_all_cases_share_words(run: Run) -> None:
+    names = ("--judge", "planted:bold", "--generator", "rules", "--attack", "assertiveness", "--limit", "4")
+    assert run("attack", *names, "--measure", "flip_rate", "--protocol", "pairwise", "--out", "r").code == 0
+    report, flips = run("explain", "r", "--clearest", "3"), clearest(load(Path("r")), 3)
+    assert (report.code, report.out.count("case ")) == (0, 3)
+    assert '2 of 9 edits are enough: + "beyond question."' in report.words
+    assert report.out.index("Words that flip this judge") > report.out.rindex("enough")
+    assert "beyond added 1/3" in report.words
+    fits(report.out)
+    document = run("explain", "r", "--clearest", "3", "--json").document
+    assert {*document} == {"judge", "flips", "words"}
+    assert [(one["case"], one["minimal"]) for one in document["flips"]] == [(one.case, True) for one in flips]
+    # A second count: each word once per flip.
+    words = Counter[tuple[str, str]]()
+    for flip in document["flips"]:
+        for change in ("added", "removed"):
+            texts = [edit[change].split() for edit in flip["edits"]]
+            words.update({(word.strip(",.").casefold(), change) for text in texts for word in text})
+    assert {(word["word"], word["change"]): word["flips"] for word in document["words"]} == words
+    plan = run("explain", "r", "--clearest", "2", "--dry-run")
+    assert (plan.code, "2 flips to explain" in plan.out) == (0, True)
+    both = run("explain", "r", flips[0].case, "--clearest", "2")
+    assert (both.code, "--clearest takes the flips of all cases" in both.err) == (2, True)
+    check_refusal(run("explain", "r", "--clearest", "0"), "expected a whole number from 1")
+
+
+def test_hostile_texts_are_shown_without_effect(run: Run) -> None:
+    one = "It is certainly [bold]red[/bold].\x1b[2J"
+    two = "Perhaps it might be \x1b]0;t\x07 [blink]blue[/blink]\u202e, and I think that is probably so."
+    responses = [{"author": "[red]x", "text": one}, {"author": "[/]y", "text": two}]
+    write_rows("d.jsonl", [{"id": "[link]c", "prompt": "[red]Which?\x1b[31m", "responses": responses}])
+    assert run(*ATTACK, "--data", "d.jsonl", "--out", "r").code == 0
+    for more in (("[link]c",), ("--clearest", "4")):
+        report = run("explain", "r", *more)
+        assert (report.code, "case [link]c" in report.out, "enough" in report.out) == (0, True, True)
+        assert "[red]Which?\\x1b[31m" in report.out
+        assert "\u202e" not in report.out
+        fits(report.out)
+
+
+def test_data_location_is_recorded_verbatim_and_decides_nothing(run: Run, tmp_path: Path) -> None:
+    write_rows("d.jsonl", CASES)
+    for spec in ("d.jsonl", "./d.jsonl", "native:d.jsonl"):
+        assert run(*ATTACK, "--data", spec).code == 0
+        (folder,) = Path(".distract/runs").iterdir()
+        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        assert record["source"]["responses"] == []
+        assert str(tmp_path) not in json.dumps(record)
+    assert record["source"]["data"] == "d.jsonl"  # a finished run is not written again
+
+
+def test_run_of_an_earlier_version_that_recorded_smallest_flips_is_read(run: Run) -> None:
+    write_run(run)
+    header = json.loads(Path("r/run.json").read_text(encoding="utf-8"))
+    header["parameters"]["minimal"] = 2
+    text = json.dumps(header, sort_keys=True, indent=1) + "\n"
+    Path("r/run.json").write_text(text, encoding="utf-8")
+    Path("r/minimal.jsonl").write_text("{}\n", encoding="utf-8")
+    manifest = json.loads(Path("r/manifest.json").read_text(encoding="utf-8"))
+    sums = {"run.json": hashlib.sha256(text.encode()).hexdigest(), "minimal.jsonl": "0"}
+    Path("r/manifest.json").write_text(json.dumps({**manifest, "checksums": {**manifest["checksums"], **sums}}))
+    assert load(Path("r")).flaw is None
+    assert run("report", "r").code == run("explain", "r", "--clearest", "1").code == 0
 
 
 def test_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -> None:
     names = ("--judge", "planted:bold", "--generator", "rules", "--protocol", "pairwise", "--protocol", "absolute")
     assert run("attack", *names, "--measure", "flip_rate", "--limit", "4", "--out", "r").code == 0
     loaded = load(Path("r"))
-    assert [flip.case for flip in explain_run.find_case_flips(loaded, most_flipped_case(loaded))]
+    assert [flip.case for flip in explain_run.choose_flips(loaded, most_flipped_case(loaded))]
 
     def attacks(*more: str) -> list[tuple[str, str]]:
         report = run("explain", "r", most_flipped_case(loaded), "--json", *more)
@@ -105,11 +159,13 @@ def test_clearest_flip_comes_first_and_options_narrow_the_choice(run: Run) -> No
 
 def most_flipped_case(loaded: Any) -> str:
     """The case of a run with the most flips."""
-    from distract.studies.attack.minimal.smallest import clearest_flips
-
-    p = loaded.parameters
-    cases = [one.case for one in clearest_flips(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"], 99)]
+    cases = [one.case for one in clearest(loaded, 99)]
     return max(sorted(set(cases)), key=cases.count)
+
+
+def clearest(loaded: LoadedRun, most: int) -> tuple[Flip, ...]:
+    p = loaded.parameters
+    return clearest_flips(loaded.rows, loaded.rewrites, p["protocols"], p["attacks"], most)
 
 
 def test_gate_run_can_be_explained(run: Run) -> None:

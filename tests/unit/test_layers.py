@@ -195,7 +195,7 @@ def test_upward_import_is_detected(importer: str, imported: str) -> None:
         ("from distract import attack", "distract.cli.api"),
         ("from distract import Case as Kase", "distract.core.records"),
         ("from distract import instructions", "distract.judging.instructions"),
-        ("from distract.studies.attack import minimal", "distract.studies.attack.minimal"),
+        ("from distract.studies.attack import flips", "distract.studies.attack.flips"),
         ("from distract import __version__", "distract"),
         ("def f():\n    return distract.attack", "distract.cli.api"),
         ("def f():\n    return importlib.import_module('distract.cli.api')", "distract.cli.api"),

@@ -17,7 +17,7 @@ from distract.core.plugin import Calls, Comparison, Protocol
 from distract.core.records import Judgment, Outcome, Reply, Request
 from distract.judging import parsers
 from distract.models.transformers.packs import Forward, Sharing, build_trie, lay_out, prune, walk
-from distract.studies.attack.minimal.edits import find_edits
+from distract.studies.explain.edits import find_edits
 
 Texts = list[str]
 SHAPE = st.lists(st.integers(0, 3), max_size=4)

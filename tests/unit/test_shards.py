@@ -363,10 +363,6 @@ def test_shard_with_no_valid_verdict_is_inconclusive(run: Run) -> None:
     ("arguments", "message"),
     [
         (
-            (*LINES["attack"], "--minimal", "2"),
-            "--minimal takes the clearest flips of a whole run; after `distract merge`",
-        ),
-        (
             (*LINES["attack"], "--html", "r.html"),
             "--html and --markdown show a whole run; give them to `distract merge`",
         ),

@@ -19,7 +19,7 @@ from loops import each
 
 from distract.core import registry
 from distract.core.errors import UnknownName, UsageError
-from distract.core.records import Case, Constraint, Edit, Response
+from distract.core.records import Case, Constraint, Response
 from distract.data import datasets
 from distract.data.constraints import check, describe, list_kinds, parse
 from distract.data.good_responses import pairs as list_pairs
@@ -27,7 +27,7 @@ from distract.judging.comparison import comparable_responses
 from distract.judging.judge import Judge
 from distract.models.scripted import PLANTED, make_planted
 from distract.rewriting.fidelity.facts import code_spans
-from distract.studies.attack.minimal.edits import find_edits
+from distract.studies.explain.edits import Edit, find_edits
 from distract.testing import invariants, strategies
 from distract.testing.invariants import Inconclusive, InvariantFailure, InvariantFinding, NoVerdict, Violation
 from distract.testing.invariants.changes import restyle_response

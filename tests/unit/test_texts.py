@@ -205,7 +205,7 @@ def test_unanswered_requests_have_no_text(tmp_path: Path, judged: Callable[..., 
 @pytest.mark.parametrize(
     ("command", "more"),
     [
-        ("attack", ("--attack", "sycophancy", "--minimal", "2")),
+        ("attack", ("--attack", "sycophancy")),
         ("gate", ("--max-flip-rate", "0.5", "--budget", "40")),
         ("leaderboard", ("--data", "d.jsonl")),
         ("consistency", ("--data", "d.jsonl")),

@@ -24,10 +24,7 @@ from distract.core.records.requests import Slots as Slots
 from distract.core.records.requests import dump_json as dump_json
 from distract.core.records.requests import token_count as token_count
 from distract.core.records.rewrites import CaseResult as CaseResult
-from distract.core.records.rewrites import Edit as Edit
-from distract.core.records.rewrites import MinimalFlip as MinimalFlip
 from distract.core.records.rewrites import Rewrite as Rewrite
-from distract.core.records.rewrites import apply_edits as apply_edits
 from distract.core.records.rewrites import slug as slug
 from distract.core.records.rows import MIRROR as MIRROR
 from distract.core.records.rows import PASS_MARK as PASS_MARK

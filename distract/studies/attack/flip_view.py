@@ -16,8 +16,7 @@ from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data, 
 from distract.report.phrases import UNSAID, join_names, name_protocol, quote_text
 from distract.stats.figure import count as count_trials
 from distract.stats.measures import MEASURES, headline
-from distract.studies.attack.flips import Flip, FlipOutcome, strengths
-from distract.studies.attack.minimal.smallest import distractors, find_run_flips
+from distract.studies.attack.flips import Flip, FlipOutcome, distractors, find_run_flips, strengths
 from distract.studies.differences import mark_difference
 from distract.studies.measures.run import list_trials
 

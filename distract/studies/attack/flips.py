@@ -6,17 +6,18 @@ import io
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
 from distract.core import files
-from distract.core.errors import UsageError, install_command
+from distract.core.errors import UnknownName, UsageError, install_command
 from distract.core.printable import line
-from distract.core.records import BASELINE, Judgment, Rewrite, Row
+from distract.core.records import BASELINE, RESAMPLED, Judgment, Rewrite, Row
 from distract.core.runs import LoadedRun
 from distract.judging.pass_marks import read_verdict
 from distract.stats.figure import count
-from distract.stats.measures import MEASURES
+from distract.stats.measures import MEASURES, headline
 from distract.studies.measures.run import list_trials, pair_unit, read_effects
 
 MOST = 3
@@ -85,6 +86,60 @@ def find_flips(
     flips = [(_build_flip(*trial.rows, rule, texts, outcome), str(trial.unit)) for trial in hits]
     flips.sort(key=lambda one: (-abs(one[0].margin), one[0].case, one[0].rewritten, one[0].other, one[1]))
     return tuple(flip for flip, _ in flips[:most])
+
+
+def clearest_flips(
+    rows: Iterable[Row],
+    rewrites: Iterable[Rewrite],
+    protocols: Mapping[str, Sequence[str]],
+    attacks: Sequence[str],
+    most: int,
+    case: str | None = None,
+    outcome: FlipOutcome = "flip",
+) -> tuple[Flip, ...]:
+    """Return the clearest flips of a run, or the verdicts that changed in another way.
+
+    Protocols measure strength on different scales, so they take turns: the clearest flip of each, then the second of
+    each.
+    """
+    rows, rewrites = [row for row in rows if row.design == "flip" and case in (None, row.case)], list(rewrites)
+    ranked = []
+    for protocol, rules in protocols.items():
+        rule = headline("flip_rate", rules)
+        flips = (find_flips(rows, rewrites, protocol, rule, attack, most, outcome=outcome) for attack in attacks)
+        # Sorting is stable, so among equals the attack named first comes first.
+        ranked.append(sorted(chain.from_iterable(flips), key=lambda flip: -abs(flip.margin)))
+    turns = (flip for turn in zip_longest(*ranked) for flip in turn if flip is not None)
+    return tuple(turns)[:most]
+
+
+def find_run_flips(
+    run: LoadedRun,
+    protocols: Sequence[str] = (),
+    attacks: Sequence[str] = (),
+    case: str | None = None,
+    outcomes: Sequence[FlipOutcome] = ("flip",),
+) -> tuple[Flip, ...]:
+    """Return the flips of a run, the clearest of each outcome first; controls count only if they are named.
+
+    Raises:
+        UsageError: the run is of another command, or has no such protocol or attack.
+    """
+    run.check_command("attack", "gate")
+    p = run.parameters
+    written = [name for name in p["attacks"] if name != RESAMPLED]
+    for kind, names, known in (("protocol", protocols, [*p["protocols"]]), ("attack", attacks, written)):
+        if unknown := [name for name in names if name not in known]:
+            raise UnknownName(kind, unknown[0], known, "the run has no other")
+    rules = {name: rules for name, rules in p["protocols"].items() if not protocols or name in protocols}
+    rows, rewrites, attacks = list(run.rows), list(run.rewrites), attacks or distractors(p)
+    flips = (clearest_flips(rows, rewrites, rules, attacks, len(rows), case, outcome) for outcome in outcomes)
+    return tuple(chain.from_iterable(flips))
+
+
+def distractors(parameters: Mapping[str, Any]) -> list[str]:
+    """Return the attacks of a run without its controls."""
+    return [name for name in parameters["attacks"] if name not in parameters["controls"]]
 
 
 def excerpt_difference(original: str, rewrite: str, width: int = WIDTH) -> tuple[str, str]:

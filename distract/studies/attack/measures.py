@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from distract.core.attack import Effect
-from distract.core.records import BASELINE, RESAMPLED, MinimalFlip, Rewrite
+from distract.core.records import BASELINE, RESAMPLED, Rewrite
 from distract.stats import intervals
 from distract.stats.figure import (
     CONFIDENCE,
@@ -122,17 +122,12 @@ def _quality(protocol: str, briefs: CompactRows) -> Iterator[Figure]:
 
 @dataclass(frozen=True)
 class AttackResult:
-    """The result of a run.
-
-    ``smallest`` is None if the run did not search for minimal flips; ``excluded`` and ``invalid`` count comparisons and
-    verdicts by reason.
-    """
+    """The result of a run; ``excluded`` and ``invalid`` count comparisons and verdicts by reason."""
 
     figures: Sequence[Figure]
     usable: Sequence[Usability]
     standings: Sequence[ProtocolRank]
     rewrites: CompactRewrites
-    smallest: Sequence[MinimalFlip] | None
     prompts: int
     excluded: Counter[str]
     invalid: Counter[str]

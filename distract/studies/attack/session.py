@@ -22,7 +22,7 @@ from distract.core.errors import UsageError
 from distract.core.job import Job, Plans, StageSample
 from distract.core.plan import Plan, gather
 from distract.core.plugin import Comparison, Protocol
-from distract.core.printable import count, line
+from distract.core.printable import line
 from distract.core.records import BASELINE, MIRROR, RESAMPLED, UNCHANGED, Case, CaseResult, Response, Rewrite, Role, Row
 from distract.data import datasets
 from distract.data.good_responses import compliant_response, good_response, pairs
@@ -340,25 +340,14 @@ def samples(audited: AuditConfig, cases: Sequence[Case], protocol: Protocol) -> 
     yield sample_stage(cases, partial(audit_case, parameters=alone), protocol.name == audited.protocols[0].name)
 
 
-def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[Any]:
+def prepare(selected: AttackSelection, setup: Setup) -> Job[Any]:
     """Prepare the job of ``distract attack``."""
-    if minimal and setup.shard:
-        hint = "after `distract merge`, use `distract explain`"
-        raise UsageError(f"--minimal takes the clearest flips of a whole run; {hint}")
-    cases, audited = selected.cases, audit_config(selected, setup)
-    # Record it only if set, so that other runs keep their identity.
-    record = {**parameters(selected, setup), **({"minimal": minimal} if minimal else {})}
+    cases, audited, record = selected.cases, audit_config(selected, setup), parameters(selected, setup)
 
     def stages(rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> Iterator[Plans]:
         yield (audit_case(case, audited) for case in cases)
-        if minimal:
-            from distract.studies.attack.minimal.smallest import search_flips
 
-            yield search_flips(job.parameters, audited, cases, rows, rewrites)
-
-    flips = count(minimal, "flip")
-    remark = f"not in this estimate: the search afterwards for the smallest part that still flips, in at most {flips}"
-    job = setup.start(
+    return setup.start(
         registry.get_study("attack"),
         record,
         cases=cases,
@@ -366,9 +355,7 @@ def prepare(selected: AttackSelection, setup: Setup, minimal: int = 0) -> Job[An
         samples=partial(samples, audited, cases),
         source=selected.source,
         heading=(*heading(selected), *describe_plan(record)),
-        remarks=(remark,) if minimal else (),
     )
-    return job
 
 
 def open_selection(
@@ -382,5 +369,4 @@ def open_selection(
 
 def attack_job(judge: str, more: dict[str, Any], listener: Listener) -> Job[Any]:
     """Prepare the job of ``distract attack`` from a user's options."""
-    minimal = more.pop("minimal", 0)
-    return prepare(*open_selection(judge, more, listener, PROTOCOLS), minimal)
+    return prepare(*open_selection(judge, more, listener, PROTOCOLS))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from distract.core.records import MinimalFlip, Rewrite, Row
+from distract.core.records import Rewrite, Row
 from distract.core.study import Study
 from distract.stats.figure import flatten, flatten_ranked
 from distract.stats.trials import STYLES
@@ -27,13 +27,7 @@ _SHARED = (
 
 def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str, Any]:
     """Combine the parameters of ``run.json`` and the result into a run's summary."""
-    minimal: dict[str, Any] = {}
     exchanges = {one.protocol: asdict(one.exchanges) for one in measured.usable if one.exchanges}
-    if measured.smallest is not None:
-        from distract.studies.attack.minimal.edits import count_words
-
-        words = [{"word": one.text, "change": one.change, "flips": one.flips} for one in count_words(measured.smallest)]
-        minimal = {"minimal": {"flips": [flatten_flip(flip) for flip in measured.smallest], "words": words}}
     return {
         **{name: parameters[name] for name in _SHARED},
         "rejected": count_reasons(measured.rewrites),
@@ -44,15 +38,7 @@ def document(parameters: Mapping[str, Any], measured: AttackResult) -> dict[str,
         "strength": [flatten_ranked(one, "invalid", "excluded") for one in measured.strengths],
         "flips_by_margin": [{**asdict(curve), "points": [*map(list, curve.points)]} for curve in measured.curves],
         "results": [flatten(figure) for figure in measured.figures],
-        **minimal,
     }
-
-
-def flatten_flip(flip: MinimalFlip) -> dict[str, Any]:
-    """Return a smallest flip as JSON values."""
-    names = ("protocol", "rule", "attack", "rewritten", "other", "of", "comparisons", "requests", "invalid", "minimal")
-    edits = [{"removed": edit.old, "added": edit.new} for edit in flip.edits]
-    return {"case": flip.case.id, "edits": edits, **{name: getattr(flip, name) for name in names}}
 
 
 class _AttackSums:
@@ -60,28 +46,23 @@ class _AttackSums:
         self._parameters = parameters
         self._briefs = CompactRows.of_run(parameters)
         self._rewrites = CompactRewrites()
-        self._smallest: list[MinimalFlip] = []
         self._excluded, self._invalid = Counter[str](), Counter[str]()
 
-    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip] = ()) -> None:
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> None:
         self._briefs.extend(rows)
         for row in rows:
             self._excluded.update([row.excluded] if row.excluded else [])
             self._invalid.update(judgment.failure for judgment in row.judgments if judgment.failure)
         self._rewrites.extend(rewrites)
-        self._smallest.extend(smallest)
 
     def result(self, flaw: str | None = None) -> AttackResult:
         p = self._parameters
-        # Distinguish a search that never started from one that found nothing.
-        is_searched = bool(p.get("minimal")) and not (flaw and not self._smallest)
         rules, effects, briefs = p["protocols"], read_effects(p), self._briefs
         styles = [attack for attack in p["attacks"] if effects[attack] in STYLES]
         usable = check_protocols(briefs, rules, p.get("exchange"))
         figures, standings = measures.figures(briefs, self._rewrites, p), rank_protocols(briefs, p, styles, usable)
-        smallest, prompts = self._smallest if is_searched else None, len({*briefs.groups.values()})
         curves, strengths = trace_margins(briefs, rules, styles), rank_strengths(figures, p)
-        counts = (smallest, prompts, self._excluded, self._invalid)
+        counts = (len({*briefs.groups.values()}), self._excluded, self._invalid)
         return AttackResult(figures, usable, standings, self._rewrites, *counts, curves, strengths)
 
 

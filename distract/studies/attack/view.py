@@ -229,10 +229,6 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
     yield from strength_blocks(measured.strengths)
     yield from family_notes(figures, rules)
     yield from ranking_parts(measured.standings)
-    if measured.smallest is not None:
-        from distract.studies.attack.minimal.smallest import minimal_parts
-
-        yield from minimal_parts(measured.smallest)
     differences = [f for f in figures if f.against is not None and f.n and not is_excess(f)]
     if len(rules) > MANY:  # there would be hundreds; the ranking shows those with base, the summary all
         differences = [f for f in differences if f.against == f.protocol]

@@ -1,22 +1,19 @@
-"""Find the words that flipped a verdict of a run: its flips, and the smallest part of each.
-
-``attack --minimal`` does this at the end of a run; here it is done later, from the run's folder, data and judge.
-"""
+"""Find the words that flipped verdicts of a run: which flips to explain, and the smallest part of each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.job import Estimate
-from distract.core.records import Case, MinimalFlip
+from distract.core.records import Case
 from distract.core.runs import LoadedRun
-from distract.studies.attack.flips import Flip
-from distract.studies.attack.minimal.edits import find_edits
-from distract.studies.attack.minimal.smallest import MOST, find_run_flips, search_flip, stop_unanswered
+from distract.studies.attack.flips import Flip, find_run_flips
+from distract.studies.explain.edits import MinimalFlip, find_edits
+from distract.studies.explain.smallest import MOST, search_flip, stop_unanswered
 
 if TYPE_CHECKING:
     from distract.judging.judge import Judge
@@ -27,25 +24,28 @@ FEW = 8
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The result for one flip: its smallest part, or why there is none.
-
-    ``stored`` counts replies from the store; None if the run itself had searched.
-    """
+    """The result for one flip: its smallest part, or why there is none; ``stored`` counts replies from the store."""
 
     flip: Flip
     smallest: MinimalFlip | str
-    stored: int | None
+    stored: int
 
 
-def find_case_flips(
-    run: LoadedRun, case: str | None, protocols: Sequence[str] = (), attacks: Sequence[str] = ()
+def choose_flips(
+    run: LoadedRun,
+    case: str | None,
+    protocols: Sequence[str] = (),
+    attacks: Sequence[str] = (),
+    clearest: int | None = None,
 ) -> tuple[Flip, ...]:
-    """Return the flips of one case, the clearest first; without a case, those of the case that flipped clearest."""
+    """Return the ``clearest`` flips of a run, or those of a case, by default of the one that flipped clearest."""
     if case is None:
         flips = find_run_flips(run, protocols, attacks)
         if not flips:
             chosen = " of these protocols and attacks" if protocols or attacks else ""
             raise UsageError(f"{run.path}: no verdict{chosen} flipped, so there is nothing to explain")
+        if clearest is not None:
+            return flips[:clearest]
         case = flips[0].case
     if flips := find_run_flips(run, protocols, attacks, case):
         return flips
@@ -59,39 +59,15 @@ def find_case_flips(
     raise UsageError(f"case {case!r}: {why}; {_list_flipped([one.case for one in elsewhere])}")
 
 
-def recorded_smallest(run: LoadedRun, flips: Iterable[Flip]) -> dict[Flip, MinimalFlip]:
-    """Return the smallest parts that the run itself found."""
-    smallest = {
-        (
-            result.case.id,
-            result.protocol,
-            result.rule,
-            result.attack,
-            result.rewritten,
-            result.severity,
-            result.other,
-        ): result
-        for result in run.minimal or ()
-    }
-    keys = {
-        flip: (flip.case, flip.protocol, flip.rule, flip.attack, flip.rewritten, flip.severities[0], flip.other)
-        for flip in flips
-    }
-    return {flip: smallest[key] for flip, key in keys.items() if key in smallest}
-
-
-def explain_flips(run: LoadedRun, flips: Iterable[Flip], case: Case, judge: Judge | None) -> Iterator[Explanation]:
-    """Search for the smallest part of each flip, unless the run already has."""
-    flips = tuple(flips)
-    helped, recorded = run.parameters.get("reference") is not None, recorded_smallest(run, flips)
+def explain_flips(
+    run: LoadedRun, flips: Iterable[Flip], cases: Mapping[str, Case], judge: Judge
+) -> Iterator[Explanation]:
+    """Search for the smallest part of each flip."""
+    has_reference = run.parameters.get("reference") is not None
     for flip in flips:
-        if flip in recorded:
-            yield Explanation(flip, recorded[flip], None)
-            continue
-        assert judge is not None
         before, protocol = judge.tally.stored, registry.get_protocol(flip.protocol, judge.backend)
-        result = judge.run(stop_unanswered(search_flip(flip, case, protocol, judge.manner, helped)))
-        yield Explanation(flip, result, judge.tally.stored - before)
+        plan = search_flip(flip, cases[flip.case], protocol, judge.manner, has_reference)
+        yield Explanation(flip, judge.run(stop_unanswered(plan)), judge.tally.stored - before)
 
 
 def estimate_most(run: LoadedRun, flips: Iterable[Flip]) -> Estimate:

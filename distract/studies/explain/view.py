@@ -1,4 +1,4 @@
-"""An explained flip, on the terminal and as a document: the text with its edits marked, and how many were enough.
+"""Explained flips, on the terminal and as a document: the text with its edits marked, and how many were enough.
 
 Texts are hostile: control characters show as escapes.
 """
@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from distract.core.printable import clean_text, count, count_decimals, line
-from distract.core.records import Edit
-from distract.report.blocks import Block, Diff, Heading, Note, Sentence, Span, Tone
+from distract.core.records import Case
+from distract.report.blocks import Block, Diff, Heading, Note, Sentence, Span, Table, TableRow, Tone
 from distract.studies.attack.flips import Flip
-from distract.studies.attack.minimal.edits import group_edits
-from distract.studies.attack.minimal.smallest import describe_smallest
-from distract.studies.attack.study import flatten_flip
+from distract.studies.explain.edits import Edit, MinimalFlip, count_words, group_edits
 from distract.studies.explain.run import Explanation
+from distract.studies.explain.smallest import describe_smallest
 
 WHOLE = 600
 """Texts up to this many characters are shown in full, longer ones only around their edits."""
@@ -28,24 +27,45 @@ _SENTENCE = re.compile(r"[.!?…]['\")\]]*\s+|[。！？]|\n+")
 _SIGNS = str.maketrans({" ": "·", "\t": "→", "\n": "↵"})
 """Signs for white space where nothing else changed."""
 
+TOP = 10
+"""Words to show."""
+
 
 def explanation_document(explanation: Explanation) -> dict[str, Any]:
     """Return one explained flip as JSON values, with the reason if there is no explanation."""
-    if isinstance(explanation.smallest, str):
-        flip = explanation.flip
-        names = ("case", "protocol", "rule", "attack", "rewritten", "other")
-        return {**{name: getattr(flip, name) for name in names}, "reason": line(explanation.smallest)}
     smallest = explanation.smallest
-    texts = {"original": list(smallest.original), "turns": list(smallest.turns)}
-    strengths = {"before": smallest.before, "after": smallest.after}
-    rounded = {name: [round(value, 4) for value in values] for name, values in strengths.items()}
-    return {**flatten_flip(smallest), **rounded, **texts}
+    if isinstance(smallest, str):
+        names = ("case", "protocol", "rule", "attack", "rewritten", "other")
+        return {**{name: getattr(explanation.flip, name) for name in names}, "reason": line(smallest)}
+    shared = ("protocol", "rule", "attack", "rewritten", "other")
+    counts = ("of", "comparisons", "requests", "invalid", "minimal")
+    return {
+        "case": smallest.case.id,
+        "edits": [{"removed": edit.old, "added": edit.new} for edit in smallest.edits],
+        **{name: getattr(smallest, name) for name in (*shared, *counts)},
+        **{name: [round(value, 4) for value in getattr(smallest, name)] for name in ("before", "after")},
+        "original": list(smallest.original),
+        "turns": list(smallest.turns),
+    }
 
 
-def heading(case: str, prompt: Sequence[str], judge: str) -> Iterator[Block]:
+def words_document(smallest: Sequence[MinimalFlip]) -> list[dict[str, Any]]:
+    """Return the words that flip a judge as JSON values."""
+    return [{"word": one.text, "change": one.change, "flips": one.flips} for one in count_words(smallest)]
+
+
+def words_table(smallest: Sequence[MinimalFlip]) -> Table:
+    """Show the words that flip a judge."""
+    rows: list[TableRow] = [
+        ("", line(one.text), [one.change, f"{one.flips}/{len(smallest)}"]) for one in count_words(smallest)[:TOP]
+    ]
+    return Table("Words that flip this judge", ("word", "change", "flips"), rows)
+
+
+def heading(case: Case, judge: str) -> Iterator[Block]:
     """Show the case, its prompt in one line and the judge."""
-    yield Heading(f"case {line(case)} · judge {line(judge)}")
-    yield Sentence(f"prompt: {_shorten(' / '.join(prompt))}", apart=False)
+    yield Heading(f"case {line(case.id)} · judge {line(judge)}")
+    yield Sentence(f"prompt: {_shorten(' / '.join(case.prompt))}", apart=False)
 
 
 def explanation_parts(explanation: Explanation) -> Iterator[Block]:
@@ -60,7 +80,7 @@ def explanation_parts(explanation: Explanation) -> Iterator[Block]:
     yield Sentence(Span(describe_smallest(smallest), "strong"), apart=False)
     yield Sentence(_describe_winner(flip, smallest.after, "with these edits"), apart=False)
     yield from mark_edits(smallest.original, smallest.edits)
-    stored = "found during the run" if explanation.stored is None else f"{explanation.stored:,} of them from the store"
+    stored = f"{explanation.stored:,} of them from the store"
     calls = f"{count(smallest.comparisons, 'comparison')}, {count(smallest.requests, 'judge call')}, {stored}"
     yield Note(calls)
 

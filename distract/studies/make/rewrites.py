@@ -20,7 +20,7 @@ from distract.core.job import Job, Plans, StageSample
 from distract.core.plan import Plan, gather
 from distract.core.plugin import Protocol
 from distract.core.recorder import dump
-from distract.core.records import Case, CaseResult, Lineage, MinimalFlip, Response, Rewrite, Role, Row
+from distract.core.records import Case, CaseResult, Lineage, Response, Rewrite, Role, Row
 from distract.core.study import BufferedSums, Study
 from distract.core.usage import Price
 from distract.data.formats import native
@@ -92,7 +92,7 @@ class DataFile:
     def __exit__(self, *_: object) -> None:
         """Nothing is open."""
 
-    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite], smallest: Sequence[MinimalFlip]) -> None:
+    def add(self, rows: Sequence[Row], rewrites: Sequence[Rewrite]) -> None:
         """Collect rewrites."""
         self.rewrites += rewrites
 

@@ -16,13 +16,13 @@ from distract.core.backend import own_protocols
 from distract.core.errors import BackendError, UsageError
 from distract.core.plan import Plan
 from distract.core.plugin import Protocol
-from distract.core.records import Case, MinimalFlip, Response
+from distract.core.records import Case, Response
 from distract.data.datasets import DataSet
 from distract.judging.findings import InvariantFinding
 from distract.judging.judge import Judge
 from distract.stats.measures import headline
-from distract.studies.attack.minimal.edits import describe_edits
-from distract.studies.attack.minimal.smallest import Pair, find_smallest
+from distract.studies.explain.edits import MinimalFlip, describe_edits
+from distract.studies.explain.smallest import Pair, find_smallest
 from distract.testing.invariants import messages
 from distract.testing.invariants.decision import InvariantEvidence, PassCriteria, collect_evidence
 from distract.testing.invariants.failures import Inconclusive, InvariantFailure, NoVerdict, Violation

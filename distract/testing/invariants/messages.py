@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from distract.core.printable import count, line
-from distract.core.records import MinimalFlip
 from distract.judging.findings import InvariantFinding
 from distract.studies.attack import flips
-from distract.studies.attack.minimal.edits import describe_edits, find_edits
+from distract.studies.explain.edits import MinimalFlip, describe_edits, find_edits
 from distract.testing.invariants.decision import InvariantEvidence
 from distract.testing.invariants.observations import DecisiveRewrite, Details, Observation
 

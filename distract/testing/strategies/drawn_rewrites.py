@@ -16,10 +16,10 @@ from distract.core import registry
 from distract.core.attack import Attack
 from distract.core.errors import UsageError
 from distract.core.plan import PlanResult, step
-from distract.core.records import BASELINE, Case, Edit, Lineage, Response, apply_edits
+from distract.core.records import BASELINE, Case, Lineage, Response
 from distract.data.constraints import check
 from distract.rewriting.writers import DRAWN, build_response, find_writer, set_task
-from distract.studies.attack.minimal.edits import find_edits, group_edits
+from distract.studies.explain.edits import Edit, apply_edits, find_edits, group_edits
 from distract.testing.strategies import word_lists
 from distract.testing.strategies.drawn_cases import Data, choose_cases, pairs
 from distract.testing.strategies.requirements import constrained

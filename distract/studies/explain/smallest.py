@@ -1,28 +1,21 @@
-"""The smallest part of a rewrite that still flips a verdict: which flips to take, the search, and its report."""
+"""Search for the smallest part of a rewrite that still flips a verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, zip_longest
-from typing import Any
 
 from distract.core import records
-from distract.core.errors import UnknownName
 from distract.core.plan import Plan, PlanResult, T, gather, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count, line
-from distract.core.records import MIRROR, Case, CaseResult, MinimalFlip, Outcome, Response, Rewrite, Row, apply_edits
-from distract.core.runs import LoadedRun
+from distract.core.records import MIRROR, Case, Outcome, Response, Row
 from distract.judging.comparison import judge_comparison, side
 from distract.judging.orders import Manner
 from distract.judging.verdicts import outcome
-from distract.report.blocks import Block, Heading, Sentence, Span, Table, TableRow, Words, sentences
-from distract.stats.measures import headline
-from distract.studies.attack.flips import Flip, FlipOutcome, find_flips, strengths
-from distract.studies.attack.minimal.edits import count_words, describe_edits, find_edits, group_edits
-from distract.studies.attack.selection import AuditConfig
+from distract.studies.attack.flips import Flip, strengths
+from distract.studies.explain.edits import Edit, MinimalFlip, apply_edits, describe_edits, find_edits, group_edits
 
 MOST = 500
 """Default maximum number of subsets to test."""
@@ -176,7 +169,7 @@ def find_smallest(pair: Pair, original: Response, rewrite: Response, most: int =
     return MinimalFlip(*place, pair.other.author, edits, len(changes), *sides, before, after, *counts, is_minimal)
 
 
-def _group_edits(changes: tuple[records.Edit, ...]) -> list[list[int]]:
+def _group_edits(changes: tuple[Edit, ...]) -> list[list[int]]:
     """Group edits by phrase, the largest first: they are the likeliest to matter, so the search keeps them."""
     places = iter(range(len(changes)))
     sizes = [len("".join((change.old + change.new).split())) for change in changes]
@@ -189,55 +182,6 @@ def _describe_outcome(verdict: Outcome | None, win: Outcome) -> str:
     if verdict is None:
         return "no valid verdict"
     return "it is a tie" if verdict == "tie" else f"the rewritten response {'wins' if verdict == win else 'loses'}"
-
-
-def clearest_flips(
-    rows: Iterable[Row],
-    rewrites: Iterable[Rewrite],
-    protocols: Mapping[str, Sequence[str]],
-    attacks: Sequence[str],
-    most: int,
-    case: str | None = None,
-    outcome: FlipOutcome = "flip",
-) -> tuple[Flip, ...]:
-    """Return the clearest flips of a run, or the verdicts that changed in another way.
-
-    Protocols measure strength on different scales, so they take turns: the clearest flip of each, then the second of
-    each.
-    """
-    rows, rewrites = [row for row in rows if row.design == "flip" and case in (None, row.case)], list(rewrites)
-    ranked = []
-    for protocol, rules in protocols.items():
-        rule = headline("flip_rate", rules)
-        flips = (find_flips(rows, rewrites, protocol, rule, attack, most, outcome=outcome) for attack in attacks)
-        # Sorting is stable, so among equals the attack named first comes first.
-        ranked.append(sorted(chain.from_iterable(flips), key=lambda flip: -abs(flip.margin)))
-    turns = (flip for turn in zip_longest(*ranked) for flip in turn if flip is not None)
-    return tuple(turns)[:most]
-
-
-def find_run_flips(
-    run: LoadedRun,
-    protocols: Sequence[str] = (),
-    attacks: Sequence[str] = (),
-    case: str | None = None,
-    outcomes: Sequence[FlipOutcome] = ("flip",),
-) -> tuple[Flip, ...]:
-    """Return the flips of a run, the clearest of each outcome first; controls count only if they are named.
-
-    Raises:
-        UsageError: the run is of another command, or has no such protocol or attack.
-    """
-    run.check_command("attack", "gate")
-    p = run.parameters
-    written = [name for name in p["attacks"] if name != records.RESAMPLED]
-    for kind, names, known in (("protocol", protocols, [*p["protocols"]]), ("attack", attacks, written)):
-        if unknown := [name for name in names if name not in known]:
-            raise UnknownName(kind, unknown[0], known, "the run has no other")
-    rules = {name: rules for name, rules in p["protocols"].items() if not protocols or name in protocols}
-    rows, rewrites, attacks = list(run.rows), list(run.rewrites), attacks or distractors(p)
-    flips = (clearest_flips(rows, rewrites, rules, attacks, len(rows), case, outcome) for outcome in outcomes)
-    return tuple(chain.from_iterable(flips))
 
 
 def search_flip(
@@ -260,21 +204,6 @@ def _find_response(case: Case, author: str, severity: int | None, turns: Turns |
     return next((response for response in matches if turns in (None, response.turns)), None)
 
 
-def search_flips(
-    parameters: Mapping[str, Any],
-    audit: AuditConfig,
-    cases: Iterable[Case],
-    rows: Sequence[Row],
-    rewrites: Sequence[Rewrite],
-) -> Iterator[Plan[CaseResult]]:
-    """Yield the searches for the smallest part of a run's clearest flips, its last stage."""
-    by_id, protocols = {case.id: case for case in cases}, {protocol.name: protocol for protocol in audit.protocols}
-    names, most = distractors(parameters), parameters["minimal"]
-    for flip in clearest_flips(rows, rewrites, parameters["protocols"], names, most):
-        place = (by_id[flip.case], protocols[flip.protocol])
-        yield _record_search(stop_unanswered(search_flip(flip, *place, audit.manner, audit.helped)))
-
-
 def stop_unanswered(plan: Plan[T | str]) -> Plan[T | str]:
     """End a search when a model does not answer: its verdict would wrongly count as no flip."""
 
@@ -283,39 +212,6 @@ def stop_unanswered(plan: Plan[T | str]) -> Plan[T | str]:
         return PlanResult(f"a request got no answer ({line(lost)})") if lost else None
 
     return tap(plan, on_replies=check)
-
-
-def _record_search(plan: Plan[MinimalFlip | str]) -> Plan[CaseResult]:
-    result = yield from plan
-    if isinstance(result, str):
-        return CaseResult()
-    # Keep only what is shown of the case.
-    return CaseResult(smallest=[replace(result, case=Case(result.case.id, result.case.prompt, ()))])
-
-
-def distractors(parameters: Mapping[str, Any]) -> list[str]:
-    """Return the attacks of a run without its controls."""
-    return [name for name in parameters["attacks"] if name not in parameters["controls"]]
-
-
-TOP = 10
-"""Words to show."""
-
-
-def minimal_parts(smallest: Sequence[MinimalFlip]) -> Iterator[Block]:
-    """Show the words that flip a judge, and each smallest flip."""
-    if not smallest:
-        yield from sentences(["smallest flips: found no flip to explain"])
-        return
-    words = count_words(smallest)[:TOP]
-    rows: list[TableRow] = [("", line(word.text), [word.change, f"{word.flips}/{len(smallest)}"]) for word in words]
-    yield Table("Words that flip this judge", ("word", "change", "flips"), rows)
-    yield Heading("Smallest flips: the edits between original and rewrite that are enough", level=3)
-    for flip in smallest:
-        rule = f" by {line(flip.rule)}" if flip.rule else ""
-        name = Span(f"case {line(flip.case.id)}, {line(flip.protocol)}{rule}, {line(flip.attack)}:", "strong")
-        edits = Span(f"\n {describe_smallest(flip)}; {count(flip.requests, 'judge call')}")
-        yield Sentence(Words((name, edits)), apart=False)
 
 
 def describe_smallest(flip: MinimalFlip) -> str:
