@@ -31,6 +31,7 @@ from distract.core.job import open_stores, run_job
 from distract.core.usage import Tally
 from distract.models.opener import open_judge
 from distract.studies.attack import session
+from distract.studies.attack.options import AttackOptions
 from distract.studies.setup import Setup
 
 JUDGMENTS, COMPARISONS = 7, 4
@@ -62,7 +63,8 @@ def judge(question: str, response_a: str, response_b: str) -> str:
 def run_engine(data: Path, name: str, out: Path, store: Path) -> int:
     """Judge a file of cases with a judge; return the number of judgments."""
     backend = open_judge(name)
-    selected = session.select(data=str(data), attacks=("null",), measures=("fixed", "flip"), generator="rules")
+    options = AttackOptions(data=str(data), attacks=("null",), generator="rules", limit=None)
+    selected = session.select(options, measures=("fixed", "flip"))
     job = session.prepare(selected, Setup(name, backend, registry.choose_protocols((), backend), out=out))
     tally = Tally()
     with open_stores(job.models, store) as models:

@@ -35,6 +35,7 @@ from distract.models.opener import open_judge
 from distract.models.ray.backend import RayWorkers
 from distract.models.ray.dispatch import Answers, Batch, Outcome, Ready
 from distract.studies.attack import session
+from distract.studies.attack.options import AttackOptions
 from distract.studies.setup import Setup
 
 SECONDS = 0.010
@@ -117,7 +118,8 @@ def measure(folder: str, cases: int, workers: int, number: int, results: Any) ->
     pool = SimulatedPool(judge, random.Random(number))
     backend = RayWorkers(judge, pool, workers, name="simulated")  # type: ignore[arg-type]
     relax_gc()  # as a command does
-    selected = session.select(data=str(data), attacks=("null",), measures=("fixed", "flip"), generator="rules")
+    options = AttackOptions(data=str(data), attacks=("null",), generator="rules", limit=None)
+    selected = session.select(options, measures=("fixed", "flip"))
     setup = Setup(PLANTED, backend, registry.choose_protocols((), judge), out=place / "run")
     job, tally = session.prepare(selected, setup), Tally()
     begin, processor = time.monotonic(), time.process_time()

@@ -30,6 +30,7 @@ from distract.models.scripted import ScriptedBackend, make_planted
 from distract.models.transformers.backend import embedded_judge
 from distract.models.transformers.chat import Chat
 from distract.studies.attack import session
+from distract.studies.attack.options import AttackOptions
 from distract.studies.setup import Setup
 
 
@@ -66,7 +67,7 @@ def ran(cases: Path, chat: Chat | None) -> float:
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        selected = session.select(data=str(cases), attacks=("null",), generator="rules")
+        selected = session.select(AttackOptions(data=str(cases), attacks=("null",), generator="rules", limit=None))
         setup = Setup("planted:fair", backend, registry.choose_protocols(()), out=Path(folder, "run"))
         job = session.prepare(selected, setup)
         with open_stores(job.models, Path(folder, "replies.sqlite")) as models:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -27,8 +28,13 @@ from distract.core.records import (
 )
 from distract.core.study import R
 from distract.core.usage import Tally
+from distract.models.options import describe
+from distract.rewriting.generator_options import GeneratorOptions
 from distract.stats.figure import Figure
+from distract.studies.attack import session
 from distract.studies.attack.measures import figures
+from distract.studies.attack.options import AttackOptions
+from distract.studies.attack.session import AttackSelection
 from distract.studies.explain.edits import MinimalFlip, find_edits
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.setup import Setup
@@ -178,6 +184,18 @@ def drive(plan: Plan[T], answer: Callable[[Request], Reply]) -> tuple[T, list[li
 def set_up(judge: str, backend: Backend, out: Path, protocols: Sequence[str] = (), **more: Any) -> Setup:
     """A ``Setup`` with the default protocols if none is named; ``more`` sets further attributes."""
     return Setup(judge, backend, registry.choose_protocols(protocols), out=out, **more)
+
+
+def select(
+    models: Mapping[Role, Backend] = MappingProxyType({}),
+    asking: GeneratorOptions | None = None,
+    is_matched: bool = True,
+    **options: Any,
+) -> AttackSelection:
+    """What ``distract attack`` selects, of all cases by default; ``asking`` holds further options of the generator."""
+    how = {name: getattr(asking, name) for name in describe(GeneratorOptions)} if asking else {}
+    chosen = AttackOptions(**{"limit": None, **how, **options})
+    return session.select(chosen, models, measures=chosen.measures, is_matched=is_matched)
 
 
 def finish(job: Job[R], store: Path, tally: Tally | None = None) -> FinishedRun[R]:

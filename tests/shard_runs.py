@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from builders import finish, set_up, write_several
+from builders import finish, select, set_up, write_several
 
 from distract.core import merge
 from distract.core.job import Job
@@ -16,9 +16,11 @@ from distract.models.scripted import ScriptedBackend
 from distract.studies import execution
 from distract.studies.attack import session as attack
 from distract.studies.consistency import session as consistency
+from distract.studies.consistency.options import ConsistencyOptions
 from distract.studies.leaderboard import session as leaderboard
-from distract.studies.leaderboard.boards.system_choice import choose_systems
+from distract.studies.leaderboard.options import LeaderboardOptions
 from distract.studies.meta import session as meta
+from distract.studies.meta.options import MetaOptions
 
 STUDIES = {
     "attack": ("pairwise", "pointwise", "cot"),
@@ -60,14 +62,14 @@ def prepare(
     more = {"keep_text": "all", **more}
     setup = set_up("j", backend, folder, STUDIES[study], shard=shard, **more)
     if study == "attack":
-        selected = attack.select(data="tweakset", control=True, limit=limit, seed=seed)
-        return attack.prepare(selected, setup)
+        return attack.prepare(select(control=True, limit=limit, seed=seed), setup)
     if study == "meta":
-        return meta.prepare(meta.select(["tweakset", data], (), limit, seed), setup, control=True)
+        return meta.prepare(MetaOptions(control=True), setup, meta.select(["tweakset", data], (), limit, seed))
+    drawn: Any = {"data": data, "limit": limit, "seed": seed}
     if study == "consistency":
-        return consistency.prepare(setup, data=data, sets=2, limit=limit, seed=seed)
-    options: dict[str, Any] = {"attacks": ["prolixity", "bold"], "targets": ["m1"], "generator": "rules", "draws": 20}
-    return leaderboard.prepare(setup, data=data, systems=choose_systems((), None), limit=limit, seed=seed, **options)
+        return consistency.prepare(ConsistencyOptions(sets=2, **drawn), setup)
+    options: Any = {"attacks": ["prolixity", "bold"], "targets": ["m1"], "generator": "rules", "draws": 20}
+    return leaderboard.prepare(LeaderboardOptions(**drawn, **options), setup)
 
 
 def judge(job: Job[Any], tally: Tally | None = None) -> Path:

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from distract.cli.bounds import LIMIT
 from distract.cli.command import EPILOG, command
-from distract.cli.options import (
-    PATH,
-    asking_options,
-    data_options,
-    judge_option,
-    option,
-    protocol_option,
-    reference_option,
-    sampling_options,
-    seed_option,
-    verbose_option,
-)
-from distract.cli.run import set_up
+from distract.cli.groups import JsonOptions, ViewOptions
 from distract.cli.shared import CommandExit, echo, echo_more, print_result, report_usage, safe_line
 from distract.cli.terminal import count_stored, terminal
 from distract.core.errors import UsageError, redirect_output
+from distract.models.options import describe
+from distract.studies.anchors.options import CheckOptions, MakeOptions
 
 if TYPE_CHECKING:
     from distract.core.job import Estimate
@@ -60,31 +50,13 @@ def anchors() -> None:
     """
 
 
-@command()
-@judge_option
-@data_options
-@protocol_option("the judge's own, or pairwise")
-@option("--size", default=64, help="Number of anchors.")
-@option("--limit", bounds=LIMIT, default=160, help="Number of pairs to choose from, drawn by --seed.")
-@seed_option
-@reference_option
-@sampling_options
-@option("--out", type=PATH, default=Path("anchors.json"), help="File to write.")
-@asking_options
-def make(
-    judge: str,
-    data: str,
-    responses: tuple[str, ...],
-    columns: dict[str, str],
-    size: int,
-    limit: int,
-    seed: int,
-    out: Path,
-    store: Path | None,
-    fresh: bool,
-    as_json: bool,
-    **more: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Making(MakeOptions, JsonOptions):
+    pass
+
+
+@command(_Making)
+def make(options: _Making) -> None:
     """Freeze verdicts of a judge near its boundary and far from it.
 
     Each is asked for twice, and kept if it is the same. A judge on this machine, whose weights are known, is asked
@@ -95,11 +67,12 @@ def make(
     from distract.core.store import DEFAULT_PATH
     from distract.studies.anchors import session, view
     from distract.studies.anchors.anchor_file import write_anchors
+    from distract.studies.execution import set_up
 
-    more["seed"] = seed
-    setup, _ = set_up(judge, more, ("pairwise",))
-    job = session.prepare(setup, data, responses, columns, size, limit or None, seed)
-    place, price = store or DEFAULT_PATH, setup.prices.get("judge")
+    judge, size, out = options.judge, options.size, options.out
+    setup = set_up(options, terminal(), ("pairwise",))
+    job = session.prepare(setup, options)
+    place, price = options.store or DEFAULT_PATH, setup.prices.get("judge")
     estimated = session.estimate(job.candidates, setup.models, job.repeats)
     protocol = job.candidates.protocol.name
     heading = f"judge {safe_line(judge)} · data {safe_line(job.data['name'])} · protocol {safe_line(protocol)}"
@@ -108,23 +81,21 @@ def make(
         preview_most([heading], about, estimated, price, count_stored(setup.models, place))
     check_free(out, protected_paths({**click.get_current_context().params, "out": None}), "--out")
     echo(heading, err=True)
-    with _follow(setup, estimated, store, fresh) as (tally, progress):
+    with _follow(setup, estimated, options.store, options.fresh) as (tally, progress):
         anchor_set = session.make(job, place, tally, progress)
     write_anchors(anchor_set, out)
-    print_result(as_json, view.anchors_document(anchor_set), view.anchors_report(anchor_set, size))
-    if not as_json:
+    print_result(options.as_json, view.anchors_document(anchor_set), view.anchors_report(anchor_set, size))
+    if not options.as_json:
         echo(f"\nanchors: {safe_line(str(out))}")
 
 
-@command()
-@click.argument("file", metavar="FILE", type=PATH)
-@option("--judge", help="Judge to ask. Default: the one that the anchors were made with.")
-@reference_option
-@verbose_option
-@asking_options
-def check(
-    file: Path, judge: str | None, verbose: bool, store: Path | None, fresh: bool, as_json: bool, **more: Any
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Checking(CheckOptions, ViewOptions):
+    pass
+
+
+@command(_Checking)
+def check(options: _Checking) -> None:
     """Ask for the verdicts of a FILE of anchors again.
 
     Ends with 0 if the judge is unchanged, and with 1 if it has drifted or is another judge.
@@ -134,24 +105,26 @@ def check(
     from distract.core.store import DEFAULT_PATH
     from distract.studies.anchors import session, view
     from distract.studies.anchors.anchor_file import read_anchors
+    from distract.studies.execution import set_up
 
+    file, judge = options.file, options.judge
     anchor_set = read_anchors(file)
     if judge is None:
         judge = anchor_set.judge
         # The file may be a stranger's.
-        if problem := find_hazard(file.parent, "judge", judge):
+        if problem := find_hazard(file.parent, describe(CheckOptions)["judge"], judge):
             raise UsageError(f"{file}: its judge {problem}")
-    setup, _ = set_up(judge, more)
-    place, price = store or DEFAULT_PATH, setup.prices.get("judge")
+    setup = set_up(options, terminal(), judge=judge)
+    place, price = options.store or DEFAULT_PATH, setup.prices.get("judge")
     estimated = session.estimate_check(anchor_set, setup)
     heading = f"judge {safe_line(judge)} · {safe_line(str(file))}, {len(anchor_set.anchors)} anchors"
     if terminal().is_dry:
         about = {"judge": judge, "anchors": len(anchor_set.anchors)}
         preview_most([heading], about, estimated, price, count_stored(setup.models, place))
     echo(heading, err=True)
-    with _follow(setup, estimated, store, fresh) as (tally, progress):
+    with _follow(setup, estimated, options.store, options.fresh) as (tally, progress):
         result = session.check(anchor_set, setup, place, tally, progress)
-    echo_more(print_result(as_json, view.check_document(result), view.check_report(result), verbose))
+    echo_more(print_result(options.as_json, view.check_document(result), view.check_report(result), options.verbose))
     raise CommandExit(0 if result.status == "unchanged" else 1)
 
 

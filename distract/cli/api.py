@@ -8,41 +8,36 @@ options as the command line writes them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
-from distract.cli.arguments import (
-    AnyPath,
-    AttackOptions,
-    Data,
-    GateOptions,
-    Names,
-    ScopeOptions,
-    parse_columns,
-    parse_judge,
-    parse_names,
-    parse_number,
-    parse_options,
-    parse_path,
-)
+from distract.cli.keywords import describe_keywords, read_keywords, takes
 from distract.core import registry, runs
 from distract.core.errors import DataError, UsageError, install_command
 from distract.core.job import FinishedRun, summarise
 from distract.core.records import Case, Rewrite, Row
 from distract.core.signals import raise_signals
 from distract.data import datasets
+from distract.models.options import seed_option
+from distract.models.ranges import PATH
 from distract.report.phrases import data_lines
 from distract.studies import execution
+from distract.studies.attack.options import AttackOptions
 from distract.studies.attack.session import attack_job
+from distract.studies.gate.options import GateOptions
 from distract.studies.listener import Listener
+from distract.studies.options import DataOptions
 
 if TYPE_CHECKING:
     import pandas
 
     from distract.studies.attack.flips import Flip
     from distract.studies.gate.verdict import Verdict
+
+AnyPath = str | os.PathLike[str]
+Names = AnyPath | Sequence[AnyPath]
 
 
 class Run:
@@ -66,7 +61,10 @@ class Run:
             DataError: the folder is not a run, or is damaged.
             UsageError: it is a run of another command.
         """
-        loaded = runs.load(parse_path("path", path))
+        try:
+            loaded = runs.load(PATH.read(path))
+        except ValueError as error:
+            raise UsageError(f"path {error}") from None
         loaded.check_command("attack", "gate")
         return cls(summarise(registry.get_study(loaded.command), loaded))
 
@@ -159,27 +157,14 @@ class Run:
             raise DataError("the run folder no longer exists", path=self.path)
 
 
-def attack(
-    *,
-    judge: str | Callable[..., Any] = "smollm2-135m",
-    data: Data = "tweakset",
-    attacks: Names = (),
-    protocols: Names = (),
-    limit: int | str | None = 24,
-    **more: Unpack[AttackOptions],
-) -> Run:
+@takes(AttackOptions)
+def attack(options: AttackOptions) -> Run:
     """Rewrite responses with distractors and measure how often the judge's verdict changes: ``distract attack``.
 
     The measures are those of Distracted evaluation, section 3.1.
 
     Args:
-        judge: a name (``distract list judges`` shows the forms) or a function.
-        data: built-in name, path, ``FORMAT:PATH`` or cases.
-        attacks: attacks, severities, or both joined by ``+``; the default distractors when empty.
-        protocols: ways of asking; ``pairwise`` and ``pointwise`` when empty.
-        limit: number of cases to draw, from 1; None or ``"all"`` for all.
-        **more: the other options of the command, such as ``out``, ``generator``, ``orders``, ``seed`` or ``base_url``;
-            ``AuditOptions`` and ``AttackOptions`` in ``distract.cli.arguments`` describe each.
+        options: the options of the command.
 
     Returns:
         The run, read back if its folder already holds the same one, finished.
@@ -189,20 +174,16 @@ def attack(
         PluginError: an attack or a protocol failed.
         BackendError: a model failed; the same call resumes, and pays for no reply twice.
     """
-    keywords: dict[str, Any] = {"data": data, "attacks": attacks, "protocols": protocols, "limit": limit, **more}
-    options, listener = parse_options(keywords, AttackOptions, ScopeOptions), Listener()
-    store, fresh = options.pop("store", None), options.pop("fresh", False)
-    job = attack_job(parse_judge(judge), options, listener)
+    listener = Listener()
+    job = attack_job(options, listener)
     with raise_signals():  # Ctrl-C waits for pending replies, which are paid for
-        finished = execution.run_job(job, store, listener, is_fresh=fresh)
+        finished = execution.run_job(job, options.store, listener, is_fresh=options.fresh)
     measured = any(figure.n for figure in finished.result.figures)
     why = execution.undecided_reason(finished.run.rows, measured)
     return Run(finished, [*data_lines(job.parameters), *listener.notes, *([why] if why else [])])
 
 
-def gate(
-    run: AnyPath | Run | None = None, *, judge: str | Callable[..., Any] | None = None, **more: Unpack[GateOptions]
-) -> Verdict:
+def gate(run: AnyPath | Run | None = None, **keywords: Any) -> Verdict:  # noqa: D417
     """Decide whether rewrites mislead a judge too often: ``distract gate``.
 
     Reads a finished run, or asks a judge only until the evidence suffices. Fails closed: without enough evidence the
@@ -212,9 +193,7 @@ def gate(
 
     Args:
         run: a finished run of ``attack``, or its folder.
-        judge: the judge to ask instead, as for ``attack``.
-        **more: the other options of the command, such as ``max_flip_rate``, ``baseline`` or ``budget``;
-            ``GateOptions`` and ``AuditOptions`` in ``distract.cli.arguments`` describe each.
+        options: the options of the command.
 
     Returns:
         The verdict: ``decision`` (``pass``, ``fail`` or ``inconclusive``), ``reason``, ``checks`` for each protocol and
@@ -227,15 +206,16 @@ def gate(
     """
     from distract.studies.gate.request import decide
 
-    explicit = {name: name for name in (*more, *(() if judge is None else ("judge",)))}
-    options = parse_options(dict(more), GateOptions)
-    options["judge"] = None if judge is None else parse_judge(judge)
-    place = run.path if isinstance(run, Run) else None if run is None else parse_path("run", run)
-    _check_settings(options.get("config"))
+    place: Any = run.path if isinstance(run, Run) else run
+    options = replace(read_keywords(GateOptions, keywords, ("run",)), run=place)
+    _check_settings(options.config)
     listener = Listener()
     with raise_signals():
-        verdict, _ = decide(place, options, explicit, listener)
+        verdict, _ = decide(options, {name: name for name in keywords}, listener)
     return replace(verdict, notes=(*listener.notes, *verdict.notes))
+
+
+describe_keywords(gate, GateOptions, ("run",))
 
 
 def _check_settings(path: Path | None) -> None:
@@ -251,8 +231,15 @@ def _check_settings(path: Path | None) -> None:
     read_settings_file(command, click.Context(command, parent=parent), None if path is None else str(path))
 
 
+@dataclass(frozen=True, kw_only=True)
+class LoadOptions(DataOptions):
+    """The options of ``load``."""
+
+    seed: int = seed_option()
+
+
 def load(
-    data: Data, *, responses: Names = (), columns: Mapping[str, str | float] | None = None, seed: int = 0
+    data: Any, *, responses: Names = (), columns: Mapping[str, str | float] | None = None, seed: int = 0
 ) -> tuple[Case, ...]:
     """Read the cases of a data set.
 
@@ -270,6 +257,6 @@ def load(
     Raises:
         UsageError: a file is missing or wrong (``DataError`` names file, line and field), or the format is unknown.
     """
-    paths, number = parse_names("responses", responses), parse_number("seed", seed)
-    place = str(parse_path("data", data)) if isinstance(data, str | os.PathLike) else data
-    return datasets.load(place, paths, number, parse_columns(columns or {})).cases
+    given: dict[str, Any] = {"data": data, "responses": responses, "columns": columns or (), "seed": seed}
+    options = LoadOptions(**given)
+    return datasets.load(options.data, options.responses, options.seed, options.columns).cases

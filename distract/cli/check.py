@@ -2,84 +2,83 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from distract.cli.command import command
-from distract.cli.options import PATH, json_option, model_options, option, store_option, verifier_option
+from distract.cli.groups import JsonOptions
 from distract.cli.shared import print_result, report_usage, warn
 from distract.cli.terminal import terminal
+from distract.models.options import ModelOptions, Options, narrow, setting
+from distract.models.ranges import PATH, SHARE, Several
+from distract.rewriting.generator_options import VerifierOptions
+from distract.studies.options import StoreOptions
 
 if TYPE_CHECKING:
-    from distract.studies.check.audit import LabelledCheck
+    from distract.studies.check.audit import CheckedRewrite
 
 
-@command()
-@click.argument("paths", nargs=-1, type=PATH, metavar="ORIGINAL REWRITE | RUN")
-@option("--labelled", type=PATH, help="JSON Lines of rewrites labelled faithful or changed.")
-@option("--attack", "name", help="Attack that the rewrite is meant for: also checks its marker.")
-@option("--prompt", type=PATH, help="File of the prompt that both texts answer.")
-@option("--constraint", "constraints", multiple=True, help='Format to keep, as {"kind": ...}; repeatable.')
-@verifier_option
-@option(
-    "--max-missed-rate", default=0.15, help="Changed rewrites that may be accepted; with --verifier, finds a threshold."
-)
-@store_option
-@model_options
-@json_option
-def check(
-    paths: tuple[Path, ...],
-    labelled: Path | None,
-    name: str | None,
-    prompt: Path | None,
-    constraints: tuple[str, ...],
-    verifier: str | None,
-    max_missed_rate: float,
-    as_json: bool,
-    **more: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Options(VerifierOptions, StoreOptions, ModelOptions, JsonOptions):
+    paths: tuple[Path, ...] = setting(
+        (), "texts or run", Several(PATH), argument=True, metavar="ORIGINAL REWRITE | RUN"
+    )
+    labelled: Path | None = setting(None, "JSON Lines of rewrites labelled faithful or changed", PATH)
+    attack: str | None = setting(None, "attack that the rewrite is meant for: also checks its marker", runs=True)
+    prompt: Path | None = setting(None, "file of the prompt that both texts answer", PATH)
+    constraints: tuple[str, ...] = setting((), 'format to keep, as {"kind": ...}; repeatable', flag="--constraint")
+    max_missed_rate: float = setting(
+        0.15, "changed rewrites that may be accepted; with --verifier, finds a threshold", SHARE
+    )
+
+
+@command(_Options)
+def check(options: _Options) -> None:
     """Check whether a rewrite still says the same.
 
     Takes a text and its REWRITE, a RUN with its rewrites, or a labelled set. A labelled set is JSON Lines of
     {prompt, original, rewrite, style, label, kind, constraints?, changed?}: style is an attack, label faithful or
-    changed, kind what was changed, and changed the words of the rewrite that say it. With a verifier, both errors are
-    shown over its threshold. Ends with 0 whatever it finds.
+    changed, kind what was changed, and changed the words of the rewrite that say it. A verifier reads what the rules
+    let pass; on a labelled set, both errors are shown over its threshold. Ends with 0 whatever it finds.
     """
     from distract.core import runs
     from distract.rewriting.writer_choice import name_verifier
     from distract.studies.check import audit, view
 
-    reader = name_verifier(None, verifier)
+    paths, labelled = options.paths, options.labelled
+    reader = name_verifier(None, options.verifier)
     if len(paths) not in ((0,) if labelled else (1, 2)):
         raise click.UsageError("check takes two text files, or one run folder, or --labelled FILE")
-    if (name or prompt or constraints) and len(paths) != 2:
+    if (options.attack or options.prompt or options.constraints) and len(paths) != 2:
         raise click.UsageError("--attack, --prompt and --constraint apply only to two text files")
-    if reader and not labelled:
-        raise click.UsageError("--verifier applies only to --labelled FILE")
     if terminal().is_dry and not reader:
         raise click.UsageError("--dry-run plans what a --verifier is asked; name one")
-    if labelled:
-        checks = audit.check_labelled(labelled)
-        checks = _read_by_model(checks, reader, more) if reader else checks
-        document = audit.labelled_document(checks, max_missed_rate)
-        parts = list(view.labelled_report(audit.error_rates(checks)))
+    if len(paths) == 1:
         if reader:
-            parts += view.threshold_report(checks, max_missed_rate)
-    elif len(paths) == 1:
+            raise click.UsageError("--verifier reads two texts or a labelled set; a run has its own")
         loaded = runs.load(paths[0])
         loaded.check_command("attack")
         warn(loaded)
-        rewrites = loaded.rewrites
-        document, parts = audit.run_document(rewrites), list(view.run_report(rewrites))
+        print_result(options.as_json, audit.run_document(loaded.rewrites), list(view.run_report(loaded.rewrites)))
+        return
+    if labelled:
+        checks = audit.check_labelled(labelled)
     else:
-        pair = audit.check_files(paths[0], paths[1], prompt, name, constraints)
-        document, parts = audit.pair_document(pair), list(view.pair_report(pair))
-    print_result(as_json, document, parts)
+        checks = [audit.check_files(paths[0], paths[1], options.prompt, options.attack, options.constraints)]
+    checks = _read_by_model(checks, reader, options) if reader else checks
+    if labelled:
+        document = audit.labelled_document(checks, options.max_missed_rate)
+        parts = list(view.labelled_report(audit.error_rates(checks)))
+        parts += view.threshold_report(checks, options.max_missed_rate) if reader else ()
+    else:
+        document, parts = audit.pair_document(checks[0]), list(view.pair_report(checks[0]))
+    print_result(options.as_json, document, parts)
 
 
-def _read_by_model(checks: list[LabelledCheck], name: str, more: dict[str, Any]) -> list[LabelledCheck]:
+def _read_by_model(checks: list[CheckedRewrite], name: str, options: _Options) -> list[CheckedRewrite]:
     from distract.core import job
     from distract.core.errors import redirect_output
     from distract.core.loop import execute
@@ -89,13 +88,11 @@ def _read_by_model(checks: list[LabelledCheck], name: str, more: dict[str, Any])
     from distract.report.progress import Progress
     from distract.rewriting.verifier import Verifier
     from distract.studies.check import audit
-    from distract.studies.execution import split_options
 
-    options, loading, rest = split_options(more)
-    opened, tally = open_models({"verifier": name}, loading), Tally()
+    opened, tally = open_models({"verifier": name}, narrow(options, Options)), Tally()
     terminal().say(opened.notes)
     plans = [audit.read_by(Verifier(name, options.verifier_threshold), one) for one in checks]
-    place = rest["store"] or DEFAULT_PATH
+    place = options.store or DEFAULT_PATH
     if terminal().is_dry:
         from distract.cli.dry_run import preview_reading
 

@@ -1,4 +1,4 @@
-"""Commands and their options: strict parsing, panels of ``--help``, engine settings, defaults from a project's file."""
+"""Commands whose options are the fields of a dataclass: strict parsing, panels of ``--help``, a project's file."""
 
 from __future__ import annotations
 
@@ -11,18 +11,26 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from distract.cli.parameters import Option, make_parameter
 from distract.cli.settings import FileSettings, read_settings_file
 from distract.core.errors import UsageError
-from distract.models.options import COMMON, flag, split_setting
+from distract.models.options import COMMON, OptionGroup, Setting, describe, flag, split_setting
 
 EPILOG = (
     "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run failed, 129, 130 or 143 stopped."
 )
 PANELS = (
-    "Basics", "Decision", "Ratings", "Rewriting", "Asking", "Output", "Local models", "Servers", "Cost"
+    "Basics", "Decision", "Plan", "Ratings", "Rewriting", "Asking", "Output", "Local models", "Servers", "Cost"
 )  # fmt: skip
 FEW = 12
 """Maximum number of options that ``--help`` lists without panels."""
+
+MOVED = {
+    "minimal": "use `distract explain RUN --clearest N` after the run",
+    "plan": "use --dry-run",
+    "plan-gate": "use `distract gate --plan`",
+}
+"""What to write instead of an option or a command of an earlier version."""
 
 ARGUMENTS = "distract.arguments"
 """Key under which a context keeps the arguments as typed."""
@@ -31,16 +39,8 @@ _SETTINGS = "distract.settings"
 """Key under which a context keeps the settings of the project's file."""
 
 
-class Option(click.Option):
-    """An option with the panel of ``--help`` that lists it."""
-
-    def __init__(self, *names: Any, panel: str = PANELS[0], **settings: Any) -> None:
-        super().__init__(*names, **settings)
-        self.panel = panel
-
-
 class Command(click.Command):
-    """A command that refuses a repeated option unless it is repeatable; click lets the last one win."""
+    """A command whose options are a dataclass; refuses a repeated option unless it is repeatable."""
 
     limits: tuple[str, ...] = ()
     """Names of settings in a file that the command reads by itself."""
@@ -51,9 +51,8 @@ class Command(click.Command):
         try:
             values, _, order = self.make_parser(context).parse_args(list(args))
         except click.NoSuchOption as error:
-            if hint := self._moved_hint(error.option_name, args):
-                raise click.UsageError(f"no option {error.option_name}: use {hint}", context) from None
-            raise
+            hint = self._hint(context, error.option_name, args)
+            raise click.UsageError(f"no option {error.option_name}{hint}", context) from None
         for option, times in Counter(order).items():
             if isinstance(option, click.Option) and times > 1 and not option.multiple:
                 names = "/".join((*option.opts, *option.secondary_opts))
@@ -68,25 +67,21 @@ class Command(click.Command):
             settings.report(self, context)
         return rest
 
-    def _moved_hint(self, name: str, args: list[str]) -> str:
-        """The present form of an option that earlier had its own name; else empty."""
-        names = {option for parameter in self.params for option in parameter.opts}
+    def _hint(self, context: click.Context, name: str, args: list[str]) -> str:
+        """What to write instead of an unknown option: another name, another command, or a setting of an engine."""
+        flags = _list_flags(self)
         key = name.lstrip("-").replace("-", "_")
-        if key == "plan" and "--dry-run" in names:
-            return "--dry-run"
         if key == "shard" and self.name == "gate":
-            return "`distract attack --shard I/N` for each part, `distract merge`, then `distract gate RUN`"
-        from distract.models.provider import known_settings
-
-        settings = known_settings()
-        if key not in settings:
-            key = next(iter(get_close_matches(key, settings.keys() - {*COMMON}, 1, cutoff=0.8)), "")
-        if not key or "--model-option" not in names:
-            return ""
-        following = [*args[args.index(name) + 1 :], ""][0] if name in args else ""
-        joined = next((value for part in args for head, _, value in [part.partition("=")] if head == name), "")
-        value = "true" if settings[key].default is False else joined or following.removeprefix("-") or "VALUE"
-        return flag(key, value)
+            return ": use `distract attack --shard I/N` for each part, `distract merge`, then `distract gate RUN`"
+        if (moved := MOVED.get(key.replace("_", "-"))) and ("--dry-run" in flags or key != "plan"):
+            return f": {moved}"
+        if "--model-option" in flags and (hint := _spell_setting(key, name, args)):
+            return f": use {hint}"
+        if owners := [str(other.name) for other in _list_others(context, self) if name in _list_flags(other)]:
+            return f": it is an option of {', '.join(owners[:3])}{' and others' if len(owners) > 3 else ''}"
+        if near := get_close_matches(name, flags, 1, cutoff=0.75):
+            return f"; did you mean {near[0]}?"
+        return f"; `{context.command_path} --help` lists its options"
 
     def _read_settings(self, context: click.Context, path: Any) -> FileSettings | None:
         if settings := read_settings_file(self, context, path):
@@ -96,16 +91,16 @@ class Command(click.Command):
 
     def _apply_model_options(self, context: click.Context, settings: FileSettings | None) -> None:
         """Put every engine setting into the parameters: typed ones win over those of the file."""
-        from distract.models.provider import read_settings
+        from distract.models.provider import join_settings
 
         params = context.params
-        typed = [
-            (name, params[name]) for name in COMMON if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        ]
-        keys = read_settings([*typed, *map(split_setting, params.pop("model_options"))])
-        params.update({**(settings.engine if settings else {}), **keys})
+        typed = {
+            name: params[name] for name in COMMON if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        }
+        common, own = join_settings(typed, map(split_setting, params["model_options"]))
+        params.update({**common, "model_options": {**(settings.engine if settings else {}), **own}})
         if settings:
-            params["lenient"] = settings.lenient - keys.keys()
+            params["lenient"] = settings.lenient - {*common, *own}
 
     def invoke(self, context: click.Context) -> Any:
         """Add a hint to errors about names joined by commas."""
@@ -143,9 +138,65 @@ class Command(click.Command):
                     formatter.write_dl([(name.ljust(width), text) for name, text in rows])
 
 
-def command(name: str | None = None, kind: type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
-    """Make a function a command, as ``click.command`` does."""
-    return click.command(name, cls=kind, epilog=EPILOG)
+def command(
+    options: type[OptionGroup], name: str | None = None, kind: type[Command] = Command
+) -> Callable[[Callable[[Any], object]], Command]:
+    """Make a function of a dataclass of options a command."""
+
+    def decorate(function: Callable[[Any], object]) -> Command:
+        settings = sorted(describe(options).values(), key=lambda setting: not setting.argument)
+        return kind(
+            name or function.__name__.replace("_", "-"),
+            params=[make_parameter(setting) for setting in settings],
+            callback=lambda **values: function(options(**values)),
+            help=function.__doc__,
+            epilog=EPILOG,
+        )
+
+    return decorate
+
+
+def _spell_setting(key: str, name: str, args: list[str]) -> str:
+    """Spell a setting of an engine, which has no option of its own."""
+    from distract.models.provider import known_settings
+
+    settings = known_settings()
+    if key not in settings:
+        key = next(iter(get_close_matches(key, settings.keys() - {*COMMON}, 1, cutoff=0.8)), "")
+    if not key:
+        return ""
+    following = [*args[args.index(name) + 1 :], ""][0] if name in args else ""
+    joined = next((value for part in args for head, _, value in [part.partition("=")] if head == name), "")
+    value = "true" if settings[key].default is False else joined or following.removeprefix("-") or "VALUE"
+    return flag(key, value)
+
+
+def list_options(context: click.Context) -> list[tuple[Setting, list[str]]]:
+    """List the options of all commands, in the order of flags, with the commands that take each."""
+    commands = {one: one.name or "" for one in _list_others(context, None)}
+    for group in [one for one in commands if isinstance(one, click.Group)]:
+        commands |= {one: f"{group.name} {name}" for name, one in group.commands.items()}
+    users: dict[tuple[str, str, str], list[str]] = {}
+    settings: dict[tuple[str, str, str], Setting] = {}
+    for one, name in commands.items():
+        for option in one.params:
+            if isinstance(option, Option):
+                key = (option.setting.flag, str(option.setting.default), option.setting.help)
+                settings.setdefault(key, option.setting)
+                users.setdefault(key, []).append(name)
+    return [(settings[key], sorted(users[key])) for key in sorted(users)]
+
+
+def _list_others(context: click.Context, own: click.Command | None) -> list[click.Command]:
+    """List the other commands."""
+    group = context.find_root().command
+    names = group.list_commands(context) if isinstance(group, click.Group) else []
+    commands = [group.get_command(context, name) for name in names] if isinstance(group, click.Group) else []
+    return [one for one in commands if one is not None and one is not own]
+
+
+def _list_flags(command: click.Command) -> set[str]:
+    return {flag for parameter in command.params for flag in parameter.opts}
 
 
 def explicit_options() -> dict[str, str]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from distract.cli.bounds import COUNT
 from distract.cli.command import command
 from distract.cli.dry_run import preview_search
-from distract.cli.options import PATH, NameType, asking_options, option
+from distract.cli.groups import JsonOptions
 from distract.cli.shared import echo_json, exit_with, report_usage, warn
 from distract.cli.terminal import terminal
+from distract.models.options import setting
+from distract.models.ranges import COUNT, PATH
+from distract.studies.options import DATA_TEXT, JudgeOptions
 
 if TYPE_CHECKING:
     from distract.core.records import Case, Role
@@ -25,26 +26,21 @@ if TYPE_CHECKING:
     from distract.studies.explain.run import Explanation
 
 
-@command()
-@click.argument("run", type=PATH)
-@click.argument("case", type=NameType(), required=False)
-@option("--protocol", "protocols", multiple=True, help="Only flips by this way of asking; repeatable.")
-@option("--attack", "attacks", multiple=True, help="Only flips under this attack; repeatable.")
-@option("--clearest", bounds=COUNT, metavar="N", help="The N clearest flips of the run, and the words they share.")
-@option("--data", help="Data of the run, if they have moved; as for `distract attack`.")
-@option("--responses", multiple=True, help="File of responses to add to --data; repeatable.")
-@asking_options
-def explain(
-    run: Path,
-    case: str | None,
-    protocols: tuple[str, ...],
-    attacks: tuple[str, ...],
-    clearest: int | None,
-    data: str | None,
-    responses: tuple[str, ...],
-    as_json: bool,
-    **more: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Options(JudgeOptions, JsonOptions):
+    run: Path = setting(MISSING, "run folder", PATH, argument=True, metavar="RUN")
+    case: str | None = setting(None, "case of the run", DATA_TEXT, argument=True, metavar="[CASE]")
+    protocols: tuple[str, ...] = setting((), "only flips by this way of asking; repeatable", flag="--protocol")
+    attacks: tuple[str, ...] = setting((), "only flips under this attack; repeatable", flag="--attack")
+    clearest: int | None = setting(
+        None, "the N clearest flips of the run, and the words they share", COUNT, metavar="N"
+    )
+    data: str | None = setting(None, "data of the run, if they have moved; as for `distract attack`")
+    responses: tuple[str, ...] = setting((), "file of responses to add to --data; repeatable")
+
+
+@command(_Options)
+def explain(options: _Options) -> None:
     """Find the fewest words that flip a verdict.
 
     Takes the flips on a CASE of a RUN, the clearest first; without CASE, that of the clearest flip. Asks the judge of
@@ -55,22 +51,23 @@ def explain(
     from distract.report.terminal import show
     from distract.studies.explain import rerun, run as explaining, view
 
+    case, clearest = options.case, options.clearest
     if case is not None and clearest is not None:
         raise UsageError("--clearest takes the flips of all cases; omit it, or the CASE")
-    loaded = runs.load(run)
+    loaded = runs.load(options.run)
     warn(loaded)
-    flips = explaining.choose_flips(loaded, case, protocols, attacks, clearest)
+    flips = explaining.choose_flips(loaded, case, options.protocols, options.attacks, clearest)
     explanations: list[Explanation] = []
     with ExitStack() as stack:
-        cases = {one.case: rerun.reopen_case(loaded, one.case, data, responses) for one in flips}
-        judge, name = _open_judge(loaded, flips, stack, more), loaded.parameters["judge"]
+        cases = {one.case: rerun.reopen_case(loaded, one.case, options.data, options.responses) for one in flips}
+        judge, name = _open_judge(loaded, flips, stack, options), loaded.parameters["judge"]
         parts = explaining.explain_flips(loaded, flips, cases, judge)
-        if as_json:
+        if options.as_json:
             explanations += parts
         else:
             show(_show_each(parts, explanations, cases, name))
     smallest = [one.smallest for one in explanations if not isinstance(one.smallest, str)]
-    if as_json:
+    if options.as_json:
         documents = [view.explanation_document(one) for one in explanations]
         first = next(iter(cases.values()))
         about = {"case": first.id, "prompt": list(first.prompt)} if clearest is None else {}
@@ -97,15 +94,15 @@ def _show_each(
         yield from explanation_parts(explanation)
 
 
-def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: dict[str, Any]) -> Judge:
+def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, options: JudgeOptions) -> Judge:
     """Open the judge of a run until the stack ends, which reports its usage."""
     from distract.core import registry
     from distract.judging.judge import Judge
     from distract.models.opener import open_models
-    from distract.studies.execution import renew, split_options
+    from distract.models.options import Options, narrow
+    from distract.studies.execution import renew
     from distract.studies.explain import rerun
 
-    _, loading, rest = split_options(more)
     name, manner = run.parameters["judge"], rerun.restore_manner(run)
     rerun.load_protocols(run)
     known = registry.protocols()  # a protocol that the judge brings needs no reference model
@@ -113,17 +110,17 @@ def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, more: d
     helper = rerun.reference_model(run) if needs_reference else None
     names: dict[Role, str | None] = {"judge": name, "reference": helper[0] if helper else None}
     for model in names.values():
-        rerun.check_server(run, model, loading.base_url)
-    opened = open_models(names, loading)
+        rerun.check_server(run, model, options.base_url)
+    opened = open_models(names, narrow(options, Options))
     terminal().say(opened.notes)
     backend, reference = opened.models["judge"], opened.models.get("reference")
     rerun.check_same(run, name, run.parameters.get("identity"), backend.identity)
     if helper and reference:
         rerun.check_same(run, *helper, reference.identity)
     if terminal().is_dry:
-        preview_search(run, flips, opened, rest["store"])
-    if rest["fresh"]:
-        renew([backend], rest["store"])
-    judge = stack.enter_context(Judge(name, backend, store=rest["store"], manner=manner, reference=reference))
+        preview_search(run, flips, opened, options.store)
+    if options.fresh:
+        renew([backend], options.store)
+    judge = stack.enter_context(Judge(name, backend, store=options.store, manner=manner, reference=reference))
     stack.enter_context(report_usage(judge.tally, opened.prices))
     return judge

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from distract.cli.command import Command, Option
-from distract.cli.options import PATH, group_options, option
+from distract.cli.command import Command
 from distract.cli.pages import check_free, resolve_path
 from distract.cli.settings import find_hazard
 from distract.core import files
 from distract.core.errors import DistractError, PluginError, UsageError
+from distract.models.options import OptionGroup, describe
+from distract.models.ranges import FLAG, PATH
+from distract.studies.options import output
 from distract.studies.project import find_project, read_project
 
 if TYPE_CHECKING:
@@ -30,17 +32,16 @@ if TYPE_CHECKING:
     from distract.studies.gate.verdict import Verdict
     from distract.studies.gate.view import ClearestFlips
 
-output_options = group_options(
-    option("--junit", type=PATH, panel="Output", help="JUnit XML to write, a test case for each check."),
-    click.option(
-        "--github/--no-github",
-        cls=Option,
-        panel="Output",
-        default=lambda: os.environ.get("GITHUB_ACTIONS") == "true",
-        help="Print GitHub Actions annotations and write its job summary. Default: on in GitHub Actions.",
-    ),
-    option("--summary", type=PATH, panel="Output", help="Markdown to write: the job summary."),
-)
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions(OptionGroup):
+    """Reports of a gate beside the terminal."""
+
+    junit: Path | None = output(None, "JUnit XML to write, a test case for each check", PATH, writes=True)
+    github: bool | None = output(
+        None, "print GitHub Actions annotations and write its job summary. Default: on in GitHub Actions", FLAG
+    )
+    summary: Path | None = output(None, "Markdown to write: the job summary", PATH, writes=True)
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,12 @@ class Outputs:
     on_stderr: bool
     began: float = field(default_factory=time.time)
     clock: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, options: OutputOptions, on_stderr: bool) -> Outputs:
+        """Take the files and streams of a command."""
+        github = os.environ.get("GITHUB_ACTIONS") == "true" if options.github is None else options.github
+        return cls(options.junit, github, options.summary, on_stderr)
 
     def begin(self, inputs: Iterable[Path]) -> None:
         """Record in the JUnit file that nothing is decided yet."""
@@ -157,7 +164,7 @@ class GateCommand(Command):
             with suppress(UsageError, OSError, LookupError, TypeError):
                 project = read_project(find_project() or Path())  # not all its settings, which may need a plug-in
                 path = project.path.parent / {**project.table, **(project.command("gate") or {})}["junit"]
-                paths += [] if find_hazard(project.path.parent, "junit", str(path)) else [path]
+                paths += [] if find_hazard(project.path.parent, describe(OutputOptions)["junit"], str(path)) else [path]
             stage = "finish" if isinstance(error, PluginError) else "begin"
             for path in filter(_is_ours, paths):
                 verdict = inconclusive_verdict(f"the gate did not {stage}: {why}")

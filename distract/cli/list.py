@@ -5,16 +5,16 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 import click
 
-from distract.cli.command import command
-from distract.cli.options import catalogue_option
+from distract.cli.command import command, list_options
+from distract.cli.parameters import write_sentence
 from distract.cli.shared import echo, safe_line
 from distract.core.errors import UnknownName
-from distract.models.options import Setting
+from distract.models.options import CatalogueOptions, Setting, setting
 
 if TYPE_CHECKING:
     from distract.core.attack import Attack
@@ -27,10 +27,13 @@ LONGEST_NAME = 22
 """Characters of a name with its description on the same line."""
 
 
-@command("list")
-@click.argument("what", required=False)
-@catalogue_option
-def list_(what: str | None, catalogue: Path | None) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Options(CatalogueOptions):
+    what: str | None = setting(None, "section", argument=True, metavar="[WHAT]")
+
+
+@command(_Options, "list")
+def list_(options: _Options) -> None:
     """List what there is to choose from.
 
     WHAT is judges, options, protocols, attacks, measures, rating systems, data, matches or generators; all of them
@@ -47,8 +50,9 @@ def list_(what: str | None, catalogue: Path | None) -> None:
     from distract.studies.leaderboard.sources import FORMATS
 
     sections = {
-        "judges": {**list_forms(), **{model.name: _describe_model(model) for model in models(catalogue).values()}},
-        "options": {setting.key: _describe_setting(name, setting) for name, setting in known_settings().items()},
+        "judges": list_forms() | {one.name: _describe_model(one) for one in models(options.catalogue).values()},
+        "options of commands": _describe_options(click.get_current_context()),
+        "options of models": {one.key: _describe_setting(name, one) for name, one in known_settings().items()},
         "protocols": {protocol.name: _describe_protocol(protocol) for protocol in registry.protocols().values()},
         "attacks": {},
         "measures": {words: meaning.replace("`", "") for words, meaning in list_measures().items()},
@@ -61,11 +65,11 @@ def list_(what: str | None, catalogue: Path | None) -> None:
             "MODEL": "any judge above that is a model: it rewrites, and tries again with the reason for a rejection",
         },
     }
-    query = (what or "").casefold().replace("-", " ").replace("_", " ")
+    query = (options.what or "").casefold().replace("-", " ").replace("_", " ")
     # A whole title, or every title with a word that begins so: `data` lists the sets and the formats.
     titles = [query] if query in sections else [title for title in sections if f" {query}" in f" {title}"]
     if not titles:
-        raise UnknownName("section", str(what), sections)
+        raise UnknownName("section", str(options.what), sections)
     for title in titles:
         parts = _group_attacks(registry.attacks().values()) if title == "attacks" else {title: sections[title]}
         for heading, part in parts.items():
@@ -74,6 +78,15 @@ def list_(what: str | None, catalogue: Path | None) -> None:
                 echo(line)
     for problem in (*registry.problems(), *problems()):
         echo(f"warning: {safe_line(problem)}", err=True)
+
+
+def _describe_options(context: click.Context) -> dict[str, str]:
+    """Describe the options of all commands, with the commands that take each."""
+    rows: dict[str, str] = {}
+    for option, commands in list_options(context):
+        text = f"{write_sentence(option.help)} ({', '.join(commands)})"
+        rows[option.flag] = f"{rows[option.flag]} {text}" if option.flag in rows else text
+    return rows
 
 
 def _group_attacks(attacks: Iterable[Attack]) -> Mapping[str, Mapping[str, str]]:

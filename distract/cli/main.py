@@ -10,14 +10,17 @@ import errno
 import gc
 import importlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
 
 import click
 
-from distract.cli.command import EPILOG
+from distract.cli.command import EPILOG, MOVED
 from distract.cli.shared import PARENT, CommandExit, echo, safe_line
 from distract.cli.streams import guard_streams, output_fault
 from distract.core.errors import DistractError, describe_error, describe_import_error
@@ -26,7 +29,7 @@ from distract.core.signals import GRACE, StopSignal, raise_signals
 
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Measure": {"attack": "attack", "consistency": "consistency", "merge": "merge"},
-    "Decide": {"gate": "gate", "compare": "gate", "plan-gate": "gate", "anchors": "anchors"},
+    "Decide": {"gate": "gate", "compare": "gate", "anchors": "anchors"},
     "Look": {"flips": "flips", "report": "results", "explain": "explain", "check": "check", "card": "card"},
     "Leaderboards and people": {"leaderboard": "leaderboard", "meta": "meta"},
     "Make data": {"rewrite": "make", "make-pairs": "make", "make-tweakset": "make"},
@@ -50,15 +53,34 @@ class _CommandGroup(click.Group):
             self.add_command(next(command for command in commands if command.name == name))
         return super().get_command(context, name)
 
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; name the nearest one, or what has taken its place."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = get_close_matches(name, COMMANDS, 1)
+            hint = MOVED.get(name) or (f"did you mean {near[0]!r}?" if near else "`distract --help` lists them")
+            raise click.UsageError(f"no command {name!r}; {hint}", context)
+        return super().resolve_command(context, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each purpose, with the whole summary of each command."""
         width = max(map(len, COMMANDS))
         for title, names in SECTIONS.items():
-            commands = [command for name in names if (command := self.get_command(ctx, name))]
             with formatter.section(title):
-                formatter.write_dl(
-                    [(f"{command.name:<{width}}", command.get_short_help_str(1000)) for command in commands]
-                )
+                formatter.write_dl([(f"{name:<{width}}", _read_summary(name)) for name in names])
+
+
+def _read_summary(name: str) -> str:
+    """Read the first sentence about a command from its module, which takes longer to import."""
+    text = (Path(__file__).parent / f"{COMMANDS[name]}.py").read_text(encoding="utf-8")
+    pattern = r'^@(?:command|click\.group)\((.*?)\)\ndef (\w+)\(.*?"""(.*?)\.?(?:"""|\n)'
+    for arguments, function, sentence in re.findall(pattern, text, re.MULTILINE | re.DOTALL):
+        own = re.search(r'"(.*)"', arguments)
+        if name == (own[1] if own else function.replace("_", "-")):
+            return str(sentence)
+    raise LookupError(name)
 
 
 @click.group(

@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Any
-
-import click
 
 from distract.cli.command import command
-from distract.cli.options import PATH, json_option, option, verbose_option
-from distract.cli.pages import Pages, page_options
+from distract.cli.groups import PageOptions, ViewOptions
+from distract.cli.pages import Pages
 from distract.cli.run import check_conclusive, print_run
 from distract.cli.shared import print_lines
 from distract.cli.terminal import terminal
+from distract.models.options import setting
+from distract.models.ranges import PATH, Several
 
 
-@command()
-@click.argument("shards", nargs=-1, required=True, type=PATH, metavar="RUN...")
-@option("--out", type=PATH, required=True, help="Run folder to write.")
-@page_options
-@verbose_option
-@json_option
-def merge(shards: tuple[Path, ...], out: Path, verbose: bool, as_json: bool, **more: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Options(PageOptions, ViewOptions):
+    shards: tuple[Path, ...] = setting(MISSING, "run folders", Several(PATH), argument=True, metavar="RUN...")
+    out: Path = setting(MISSING, "run folder to write", PATH, writes=True)
+
+
+@command(_Options)
+def merge(options: _Options) -> None:
     """Join the shards of a run: all RUNs that were made with --shard.
 
     Writes the folder that a single run would have written, and prints its report. Asks no model.
     """
     from distract.core import merge as merging
 
-    pages = Pages.take(more)
-    parts = merging.read_shards(shards)
+    pages = Pages.take(options)
+    parts = merging.read_shards(options.shards)
     print_lines(merging.list_warnings(parts))
-    finished = merging.merge(parts, out, terminal().command)
-    print_run(finished, pages, as_json, verbose)
+    finished = merging.merge(parts, options.out, terminal().command)
+    print_run(finished, pages, options)
     check_conclusive(finished.run.rows)

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from distract.cli.command import check_options, command
-from distract.cli.options import (
-    PATH,
-    asking_options,
-    control_option,
-    draw_options,
-    keep_text_option,
-    manner_options,
-    map_option,
-    option,
-    protocol_option,
-    reference_option,
-    shard_option,
-    verbose_option,
-)
-from distract.cli.pages import Pages, page_options
-from distract.cli.run import check_conclusive, describe_shard, run_in_terminal, set_up
+from distract.cli.groups import PageOptions, ViewOptions
+from distract.cli.pages import Pages
+from distract.cli.run import check_conclusive, describe_shard, run_in_terminal
 from distract.cli.shared import echo, echo_more, print_lines, print_result, safe_line
 from distract.cli.terminal import terminal
 from distract.core.errors import UnknownName, UsageError
+from distract.studies.meta.options import MetaOptions
 
 if TYPE_CHECKING:
     from distract.core.job import Job
@@ -37,43 +24,13 @@ ASKLESS_OPTIONS = ("judges", "specs", "responses", "columns", "base", "seed", "v
 """The options that apply when all verdicts are replayed."""
 
 
-@command()
-@option("--judge", "judges", multiple=True, help="Judge, or replay:FILE-OR-FOLDER of stored verdicts; repeatable.")
-@option(
-    "--data", "specs", multiple=True, help="Labelled data: built-in name, path, FORMAT:PATH, hub:ORG/NAME; repeatable."
-)
-@option("--responses", multiple=True, help="File of further responses, for the one data set that needs them.")
-@map_option
-@protocol_option()
-@option(
-    "--pass-mark",
-    help="Lowest score that passes, where people passed or failed each response. Default: the judge's, or mid-scale.",
-)
-@option("--base", help="Protocol to compare the others with. Default: base, or its name in replayed verdicts.")
-@reference_option
-@manner_options
-@control_option
-@draw_options
-@shard_option
-@option("--out", type=PATH, help="Run folder (with several judges: a folder of run folders).")
-@keep_text_option
-@page_options
-@verbose_option
-@asking_options
-def meta(
-    judges: tuple[str, ...],
-    specs: tuple[str, ...],
-    responses: tuple[str, ...],
-    columns: dict[str, str],
-    limit: int,
-    seed: int,
-    out: Path | None,
-    verbose: bool,
-    as_json: bool,
-    base: str | None,
-    pass_mark: float | None,
-    **more: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Options(MetaOptions, PageOptions, ViewOptions):
+    pass
+
+
+@command(_Options)
+def meta(options: _Options) -> None:
     """Measure how far judges agree with people.
 
     Also shows how far they agree with themselves, and which way of asking serves each best.
@@ -84,8 +41,8 @@ def meta(
     from distract.studies.meta.disagreements import browser_block, build_disagreement_data
     from distract.studies.meta.session import select
 
-    pages = Pages.take(more)
-    judges = judges or ("smollm2-135m",)
+    pages, shard, base = Pages.take(options, options.shard), options.shard, options.base
+    judges, specs = options.judges or ("smollm2-135m",), options.specs
     live = [name for name in judges if not name.startswith(REPLAY)]
     if REPLAY in judges:
         raise UsageError(f"--judge {REPLAY} names no file; write {REPLAY}FILE or {REPLAY}FOLDER")
@@ -93,34 +50,27 @@ def meta(
         check_options(ASKLESS_OPTIONS, "applies only when a judge is asked; stored verdicts are shown as they are")
     if repeated := next((name for name in judges if judges.count(name) > 1), None):
         raise UsageError(f"--judge {repeated}: is given twice")
-    if more["shard"] and live != [*judges]:
+    if shard and live != [*judges]:
         raise UsageError("--shard divides what judges are asked; show stored verdicts beside the merged run")
     if not specs and live:
         specs = ("tweakset",)
-    selected = select(specs, responses, limit or None, seed, columns)
+    selected = select(specs, options.responses, options.limit, options.seed, options.columns)
     replayed = _load_replays([name.removeprefix(REPLAY) for name in judges if name.startswith(REPLAY)], selected)
     if same := sorted({source.name for source in replayed} & {*live}):
         raise UsageError(f"--judge {same[0]}: a replayed judge has the same name; run them separately")
     if base is not None:
-        known = {protocol.name for protocol in registry.choose_protocols(more["protocols"])} if live else set[str]()
+        known = {protocol.name for protocol in registry.choose_protocols(options.protocols)} if live else set[str]()
         known |= {protocol.protocol for source in replayed for protocol in source.judged}
         if base not in known:
             raise UnknownName("base", base, known, "name it with --protocol too")
-    prepare_options = {
-        "base": base,
-        "pass_mark": pass_mark,
-        "control": more.pop("control"),
-        "is_named": bool(more["protocols"]),
-    }
-    sources = [*_run_judges(live, selected, out, prepare_options, more), *replayed]
-    shard = more["shard"]
+    sources = [*_run_judges(live, selected, options), *replayed]
     judged = [protocol for source in sources for protocol in source.judged]
     rows = [row for protocol in judged for rows in protocol.rows.values() for row in rows]
-    if shard and not as_json:
+    if shard and not options.as_json:
         check_conclusive(rows, shard=shard)
         return
     result = panel.measure_judges(sources, base)
-    echo_more(print_result(as_json, study.document(result), study.report_parts(result), verbose))
+    echo_more(print_result(options.as_json, study.document(result), study.report_parts(result), options.verbose))
     pages.write(
         lambda: (*study.report_parts(result), browser_block(sources)), data=lambda: build_disagreement_data(sources)
     )
@@ -137,36 +87,33 @@ def _load_replays(paths: list[str], selected: MetaSelection) -> list[JudgeSource
     return from_published([published.attach_labels(run, cases) for run in runs])
 
 
-def _run_judges(
-    names: list[str], selected: MetaSelection, out: Path | None, options: dict[str, Any], more: dict[str, Any]
-) -> list[JudgeSource]:
+def _run_judges(names: list[str], selected: MetaSelection, options: MetaOptions) -> list[JudgeSource]:
     """Run the judges, after preparing all of them before the first asks anything."""
     from distract.studies import execution
     from distract.studies.meta.session import prepare
 
-    store, fresh = (more.pop(name) for name in ("store", "fresh"))
     jobs = []
     for name in names:
-        place = out / _folder_name(name) if out and len(names) > 1 else out
-        setup, _ = set_up(name, {**more, "seed": selected.seed, "out": place})
-        jobs.append(prepare(selected, setup, **options))
+        place = options.out / _folder_name(name) if options.out and len(names) > 1 else options.out
+        setup = execution.set_up(replace(options, out=place), terminal(), judge=name)
+        jobs.append(prepare(options, setup, selected))
     if jobs:
-        place = execution.locate_store(jobs[0], store)
-        terminal().preview(jobs, place, fresh)
-        if fresh:
-            execution.renew([job.models["judge"] for job in jobs], place)
+        store = execution.locate_store(jobs[0], options.store)
+        terminal().preview(jobs, store, options.fresh)
+        if options.fresh:
+            execution.renew([job.models["judge"] for job in jobs], store)
     sources: list[JudgeSource] = []
     while jobs:
         # Free the job: the next judge may need its memory.
-        sources += _run_judge(jobs.pop(0), store)
+        sources += _run_judge(jobs.pop(0), options)
     return sources
 
 
-def _run_judge(job: Job[MetaResult], store: Path | None) -> Iterable[JudgeSource]:
+def _run_judge(job: Job[MetaResult], options: MetaOptions) -> Iterable[JudgeSource]:
     from distract.judging.texts import find_run_texts
     from distract.report.unread import unread_lines
 
-    finished = run_in_terminal(job, store)
+    finished = run_in_terminal(job, replace(options, fresh=False))
     run = finished.run
     echo(safe_line(describe_shard(run) if run.shard else f"run folder: {run.path}"), err=True)
     print_lines(unread_lines(finished.run.path))

@@ -11,24 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from distract.cli.options import PATH, group_options, option
 from distract.cli.terminal import terminal
 from distract.core import files
 from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from distract.cli.groups import PageOptions
     from distract.core.runs import LoadedRun
+    from distract.core.shard import Shard
     from distract.report.blocks import Block
-
-page_options = group_options(
-    option(
-        "--html",
-        type=PATH,
-        panel="Output",
-        help="HTML file to write: one page to open from disk, its verdicts included.",
-    ),
-    option("--markdown", type=PATH, panel="Output", help="Markdown file to write: the report with its details."),
-)
 
 OUTPUTS = frozenset({"html", "markdown", "junit", "summary", "table", "parquet"})
 """Parameters that name a file to write."""
@@ -47,13 +38,13 @@ class Pages:
         return self.html is not None or self.markdown is not None
 
     @classmethod
-    def take(cls, options: dict[str, Any]) -> Pages:
+    def take(cls, options: PageOptions, shard: Shard | None = None) -> Pages:
         """Take the files from the options of a command and empty them: a run that fails must not leave an older report.
 
         Fails before anything is paid for if one cannot be written.
         """
-        pages = cls(options.pop("html"), options.pop("markdown"))
-        if pages.any and options.get("shard"):
+        pages = cls(options.html, options.markdown)
+        if pages.any and shard:
             raise UsageError("--html and --markdown show a whole run; give them to `distract merge`, not with --shard")
         for path, name in ((pages.html, "--html"), (pages.markdown, "--markdown")):
             if path is not None and not terminal().is_dry:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from distract.cli.command import command
-from distract.cli.options import PATH, json_option, option, paper_option, verbose_option
-from distract.cli.pages import Pages, check_free, page_options
+from distract.cli.groups import PageOptions, ViewOptions
+from distract.cli.pages import Pages, check_free
 from distract.cli.shared import echo_json, echo_more, print_result, warn
+from distract.models.options import setting
+from distract.models.ranges import PATH
+from distract.studies.options import output
 
 if TYPE_CHECKING:
     from distract.core.job import FinishedRun
@@ -18,34 +20,36 @@ if TYPE_CHECKING:
     from distract.report.blocks import Block
 
 
-@command()
-@click.argument("run", type=PATH)
-@paper_option
-@page_options
-@option("--csv", "table", type=PATH, panel="Output", help="CSV file to write: the comparisons of the run, one a line.")
-@option("--parquet", type=PATH, panel="Output", help="Parquet file to write: the same table.")
-@verbose_option
-@json_option
-def report(
-    run: Path, paper: bool, table: Path | None, parquet: Path | None, verbose: bool, as_json: bool, **more: Any
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Options(PageOptions, ViewOptions):
+    run: Path = setting(MISSING, "run folder", PATH, argument=True, metavar="RUN")
+    paper: bool = output(False, "add flips over all pairs, as the paper counts them")
+    table: Path | None = output(
+        None, "CSV file to write: the comparisons of the run, one a line", PATH, flag="--csv", writes=True
+    )
+    parquet: Path | None = output(None, "Parquet file to write: the same table", PATH, writes=True)
+
+
+@command(_Options)
+def report(options: _Options) -> None:
     """Print the report of a RUN again, or write it to a file."""
     from distract.cli.run import report_blocks
     from distract.core import registry, runs
     from distract.core.job import summarise
 
-    pages, loaded = Pages.take(more), runs.load(run)
-    _write_tables(loaded, table, parquet)
-    if paper:
+    pages, loaded = Pages.take(options), runs.load(options.run)
+    _write_tables(loaded, options.table, options.parquet)
+    if options.paper:
         loaded.check_command("attack")
     warn(loaded)
-    if as_json and loaded.summary and not loaded.flaw and not pages.any:
+    if options.as_json and loaded.summary and not loaded.flaw and not pages.any:
         echo_json(loaded.summary)
         return
     finished = summarise(registry.get_study(loaded.command), loaded)
-    more_blocks = paper_parts(finished) if paper else ()
+    more_blocks = paper_parts(finished) if options.paper else ()
     document = finished.document if loaded.flaw else loaded.summary
-    echo_more(print_result(as_json, document, report_blocks(finished, more_blocks), verbose), run)
+    is_cut = print_result(options.as_json, document, report_blocks(finished, more_blocks), options.verbose)
+    echo_more(is_cut, options.run)
     pages.write(lambda: report_blocks(finished, more_blocks), loaded)
 
 

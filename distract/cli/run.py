@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distract.cli.shared import echo, echo_more, exit_with, print_result, safe_line
 from distract.cli.terminal import terminal
 
 if TYPE_CHECKING:
+    from distract.cli.groups import ViewOptions
     from distract.cli.pages import Pages
     from distract.core.backend import Backend
     from distract.core.job import FinishedRun, Job
@@ -22,34 +22,24 @@ if TYPE_CHECKING:
     from distract.core.shard import Shard
     from distract.core.study import R
     from distract.report.blocks import Block
-    from distract.rewriting.generator_options import GeneratorOptions
-    from distract.studies.setup import Setup
+    from distract.studies.options import StoreOptions
 
 
-def set_up(judge: str, more: dict[str, Any], protocols: Sequence[str] = ()) -> tuple[Setup, GeneratorOptions]:
-    """Open the models of a command and report to the terminal; see ``execution.set_up``."""
+def run_in_terminal(job: Job[R], options: StoreOptions, doing: str = "judging") -> FinishedRun[R]:
+    """Run a job with progress on the terminal."""
     from distract.studies import execution
 
-    return execution.set_up(judge, more, terminal(), protocols)
+    return execution.run_job(job, options.store, terminal(), doing=doing, is_fresh=getattr(options, "fresh", False))
 
 
-def run_in_terminal(job: Job[R], store: Path | None, doing: str = "judging", is_fresh: bool = False) -> FinishedRun[R]:
-    """Run a job with progress on the terminal, with new replies of the judge if ``is_fresh``."""
-    from distract.studies import execution
-
-    return execution.run_job(job, store, terminal(), doing=doing, is_fresh=is_fresh)
-
-
-def print_run(
-    finished: FinishedRun[Any], pages: Pages, as_json: bool, verbose: bool, more: Sequence[Block] = ()
-) -> None:
+def print_run(finished: FinishedRun[Any], pages: Pages, options: ViewOptions, more: Sequence[Block] = ()) -> None:
     """Print the document of a run, or its report, ``more`` blocks and its folder; write the report to files."""
-    if finished.run.shard and not as_json:
+    if finished.run.shard and not options.as_json:
         echo(safe_line(describe_shard(finished.run)))
         return
-    is_cut = print_result(as_json, finished.run.summary, report_blocks(finished, more), verbose)
+    is_cut = print_result(options.as_json, finished.run.summary, report_blocks(finished, more), options.verbose)
     pages.write(lambda: report_blocks(finished, more), finished.run)
-    if not as_json:
+    if not options.as_json:
         echo(f"\nrun folder: {safe_line(str(finished.run.path))}")
     echo_more(is_cut, finished.run.path, start="")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from distract.cli.parameters import Option
 from distract.core.errors import UnknownName, UsageError
-from distract.models.options import COMMON, split_setting
+from distract.models.options import COMMON, Setting, split_setting
+from distract.models.ranges import FLAG, FilePath, Range
 from distract.studies.project import (
     OWN_FILE,
     SHARED_FILE,
@@ -31,23 +33,11 @@ from distract.studies.project import (
     shorten,
 )
 
-REFUSED: Mapping[str, str] = {
-    "trust-remote-code": "it runs code contained in a model",
-    "catalogue": "it decides which servers get your keys",
-    "config": "it names a file like this one",
-    "shard": "each machine has its own",
-}
-"""Options that only the command line takes, and why."""
-
 KEYS = ("DISTRACT_API_KEY", "OPENAI_API_KEY")
 """Variables that hold keys which a server named by an address may be sent."""
 
-_ADDRESSES = ("judge", "generator", "verifier", "reference-model", "base-url")
-_LOADED = ("judge", "generator", "verifier", "reference-model", "attack", "protocol", "system")
 _CODE = re.compile(r"^python:|\.(?:py|toml)(?:[:+]|$)", re.MULTILINE)
 """A judge function, a Python file or a judge file, also where attacks are joined."""
-_WRITTEN = ("out", "junit", "summary")
-_MODEL_OPTION = "model-option"
 
 
 @dataclass
@@ -86,10 +76,11 @@ class FileSettings:
         params = context.params
         names = [
             name
-            for name, option in spelled_keys(command.params).items()
+            for name, option in list_keys(command).items()
             if context.get_parameter_source(option.name or "") is ParameterSource.DEFAULT_MAP
         ]
-        names += [known_settings()[name].key for name, value in self.engine.items() if params.get(name) == value]
+        engine = params.get("model_options", {})
+        names += [known_settings()[name].key for name, value in self.engine.items() if engine.get(name) == value]
         names += [name for name in self.limits if params.get(name.replace("-", "_")) is None]
         if names:
             path = self.project.path
@@ -107,7 +98,7 @@ def read_settings_file(command: click.Command, context: click.Context, path: str
     if project is None or not project.table:
         return None
     settings, name = FileSettings(project), _name_table(command, context)
-    limits, options = own_keys(command), spelled_keys(command.params)
+    limits, options = own_keys(command), list_keys(command)
     group = context.find_root().command
     assert isinstance(group, click.Group)
     tables = {key for key in group.list_commands(context) if isinstance(project.table.get(key), dict)}
@@ -123,7 +114,7 @@ def read_settings_file(command: click.Command, context: click.Context, path: str
                     _refuse_key(project, (*at, key), key, {*options, *limits})
                 _check_shared(project, key, group, context)
             else:
-                values = _read_option(project.path, where, key, value, options[key], context)
+                values = _read_option(project.path, where, value, options[key])
                 if any(str(layer.get(name, new)) != str(new) for name, new in values.items()):
                     raise setting_error(project.path, where, "is set here and in another key, to different values")
                 layer.update(values)
@@ -142,7 +133,7 @@ def _check_shared(project: Project, name: str, group: click.Group, context: clic
     for each in commands:
         command = group.get_command(context, each)
         assert command is not None
-        known |= {*spelled_keys(command.params), *own_keys(command)}
+        known |= {*list_keys(command), *own_keys(command)}
     if name in commands and name not in known:
         project.command(name)  # which is not a table
     if name not in known:
@@ -152,42 +143,39 @@ def _check_shared(project: Project, name: str, group: click.Group, context: clic
 def _refuse_key(project: Project, at: tuple[str, ...], key: str, known: Collection[str]) -> None:
     from distract.models.provider import known_settings
 
-    problem = str(UnknownName("setting", shorten(key), known))
+    problem, engine = str(UnknownName("setting", shorten(key), known)), known_settings().get(key.replace("-", "_"))
     if key == TABLE[0] and project.path.name == OWN_FILE:
         problem = f"[{'.'.join(TABLE)}] belongs in {SHARED_FILE}; here leave the prefix out"
-    elif key.replace("-", "_") in known_settings() and key not in REFUSED:
-        problem = f"is a setting of an engine: write {_MODEL_OPTION} = {{{key} = ...}}"
-    elif key in REFUSED:
-        problem = f"only on the command line: {REFUSED[key]}"
+    elif engine:
+        typed = f"only on the command line: {engine.typed}"
+        problem = typed if engine.typed else f"is a setting of an engine: write model-option = {{{key} = ...}}"
     raise setting_error(project.path, project.at(*at), problem)
 
 
-def _read_option(
-    path: Path, at: tuple[str, ...], key: str, value: object, option: click.Option, context: click.Context
-) -> dict[str, Any]:
+def _read_option(path: Path, at: tuple[str, ...], value: object, option: Option) -> dict[str, Any]:
     """Convert a setting to parameters, and check it as its option would be."""
-    if key in REFUSED:
-        raise setting_error(path, at, f"only on the command line: {REFUSED[key]}")
-    if key == _MODEL_OPTION:
+    setting = option.setting
+    if setting.typed:
+        raise setting_error(path, at, f"only on the command line: {setting.typed}")
+    if setting.name == "model_options":
         return _read_model_options(path, at, value)
-    name = option.name or ""
-    if option.is_flag:
+    if setting.kind is FLAG:
         if not isinstance(value, bool):
             raise setting_error(path, at, f"expected true or false, found {describe_value(value)}")
-        return {name: value}
+        return {setting.name: value}
+    each = getattr(setting.kind, "each", setting.kind)
     values = value if option.multiple and isinstance(value, list) else [value]
-    texts = [_read_text(path, at, each, hasattr(option.type, "bounds")) for each in values]
-    if isinstance(option.type, click.Path):
+    texts = [_read_text(path, at, one, isinstance(each, Range)) for one in values]
+    if isinstance(setting.kind, FilePath):
         texts = [str(path.parent / text) for text in texts]
     for text in texts:
-        if problem := find_hazard(path.parent, key, text):
+        if problem := find_hazard(path.parent, setting, text):
             raise setting_error(path, at, problem)
-    converted = tuple(texts) if option.multiple else texts[0]
-    try:
-        option.type_cast_value(context, converted)
-    except click.BadParameter as error:
-        raise setting_error(path, at, error.message) from None
-    return {name: converted}
+        try:
+            each.read(text)
+        except ValueError as error:
+            raise setting_error(path, at, str(error)) from None
+    return {setting.name: tuple(texts) if option.multiple else texts[0]}
 
 
 def _read_text(path: Path, at: tuple[str, ...], value: object, is_number: bool) -> str:
@@ -214,23 +202,26 @@ def _read_model_options(path: Path, at: tuple[str, ...], value: object) -> dict[
         values = read_settings(pairs)
     except UsageError as error:
         raise setting_error(path, at, str(error)) from None
-    for name, setting in values.items():
-        key = known_settings()[name].key
-        problem = f"only on the command line: {REFUSED[key]}" if key in REFUSED else None
-        if problem := problem or find_hazard(path.parent, key, setting):
-            raise setting_error(path, (*at, key), problem)
+    for name, one in values.items():
+        setting = known_settings()[name]
+        problem = f"only on the command line: {setting.typed}" if setting.typed else None
+        if problem := problem or find_hazard(path.parent, setting, one):
+            raise setting_error(path, (*at, setting.key), problem)
     return values
 
 
-def find_hazard(folder: Path, key: str, value: object) -> str | None:
+def find_hazard(folder: Path, setting: Setting, value: object) -> str | None:
     """Say why a stranger's file must not set this value."""
-    if key in _WRITTEN:
+    if setting.writes:
         inside = Path(os.path.realpath(folder))
         if inside not in Path(os.path.realpath(str(value))).parents:
-            return f"leads out of the folder of this file; name it with --{key}"
-    if key in _LOADED and _CODE.search(str(value)):
-        return f"names a file that runs code or decides where your keys go; name it on the command line, with --{key}"
-    if key in _ADDRESSES and _is_foreign(str(value)) and (variable := next(filter(os.environ.get, KEYS), None)):
+            return f"leads out of the folder of this file; name it with {setting.flag}"
+    if not setting.runs:
+        return None
+    if _CODE.search(str(value)):
+        why = "names a file that runs code or decides where your keys go"
+        return f"{why}; name it on the command line, with {setting.flag}"
+    if _is_foreign(str(value)) and (variable := next(filter(os.environ.get, KEYS), None)):
         return f"names a server; to send it the key in {variable}, name it on the command line"
     return None
 
@@ -253,12 +244,6 @@ def own_keys(command: click.Command) -> tuple[str, ...]:
     return names
 
 
-def spelled_keys(options: Iterable[click.Parameter]) -> dict[str, click.Option]:
-    """Map the name of each option in a file, its spelling without hyphens in front, to the option."""
-    return {
-        name.removeprefix("--"): option
-        for option in options
-        if isinstance(option, click.Option)
-        for name in option.opts
-        if name.startswith("--")
-    }
+def list_keys(command: click.Command) -> dict[str, Option]:
+    """Map the key of each option in a file to the option."""
+    return {option.setting.key: option for option in command.params if isinstance(option, Option)}

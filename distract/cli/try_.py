@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-import click
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass
+from functools import partial
 
 from distract.cli.command import command
-from distract.cli.options import NameType, asking_options, map_option, option, protocol_option
+from distract.cli.groups import JsonOptions
 from distract.cli.shared import echo, echo_json, exit_with, report_usage
 from distract.cli.terminal import CLOSING, terminal
+from distract.models.options import setting
+from distract.studies.options import DATA_TEXT, JUDGE, JudgeOptions, columns_option, ways_of_asking
+
+_text = partial(setting, None, kind=DATA_TEXT)
 
 
-@command("try")
-@click.argument("judge")
-@protocol_option("that of the judge, or the basic ones")
-@option("--data", help="Data with the case: built-in name, path, or FORMAT:PATH. Default: a built-in pair.")
-@map_option
-@option("--case", "case_id", type=NameType(), help="Case of the data. Default: the first.")
-@option("--question", type=NameType(), help="Question of a pair of your own.")
-@option("--response-a", type=NameType(), help="Its first response.")
-@option("--response-b", type=NameType(), help="Its second response.")
-@option("--reference", type=NameType(), help="Its reference answer, if the prompt shows one.")
-@option("--criterion", type=NameType(), help="Its criterion. Default: distract's own.")
-@asking_options
-def try_judge(
-    judge: str,
-    protocols: tuple[str, ...],
-    data: str | None,
-    columns: dict[str, str],
-    case_id: str | None,
-    store: Path | None,
-    fresh: bool,
-    as_json: bool,
-    **more: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Options(JudgeOptions, JsonOptions):
+    judge: str = setting(MISSING, "judge", JUDGE, argument=True, metavar="JUDGE")
+    protocols: tuple[str, ...] = ways_of_asking("that of the judge, or the basic ones")
+    data: str | None = setting(
+        None, "data with the case: built-in name, path, or FORMAT:PATH. Default: a built-in pair"
+    )
+    columns: Mapping[str, str] = columns_option()
+    case_id: str | None = _text(help="case of the data. Default: the first", flag="--case")
+    question: str | None = _text(help="question of a pair of your own")
+    response_a: str | None = _text(help="its first response")
+    response_b: str | None = _text(help="its second response")
+    reference: str | None = _text(help="its reference answer, if the prompt shows one")
+    criterion: str | None = _text(help="its criterion. Default: distract's own")
+
+
+@command(_Options, "try")
+def try_judge(options: _Options) -> None:
     """Judge one pair; show the prompts, the answers and how they are read.
 
     JUDGE is a name as for --judge, or a judge file (judge.toml). Run this first with a judge or a prompt of your own.
@@ -45,28 +43,31 @@ def try_judge(
     from distract.judging import trial, trial_view
     from distract.judging.judge import Judge
     from distract.models.opener import open_models
-    from distract.studies.execution import renew, split_options
+    from distract.models.options import Options, narrow
+    from distract.studies.execution import renew
 
-    _, loading, texts = split_options(more)
-    case = trial.choose_case(data, case_id, texts, columns)
-    opened = open_models({"judge": judge}, loading)
+    judge, store = options.judge, options.store
+    names = ("question", "response_a", "response_b", "reference", "criterion")
+    texts = {name: getattr(options, name) for name in names}
+    case = trial.choose_case(options.data, options.case_id, texts, options.columns)
+    opened = open_models({"judge": judge}, narrow(options, Options))
     terminal().say(opened.notes)
     backend = opened.models["judge"]
-    chosen, pair = registry.choose_protocols(protocols, backend), trial.compare_case(case)
+    chosen, pair = registry.choose_protocols(options.protocols, backend), trial.compare_case(case)
     if terminal().is_dry:
         trials = [trial.try_protocol(None, protocol, pair) for protocol in chosen]
     else:
-        if fresh:
+        if options.fresh:
             renew([backend], store)
         with redirect_output(), Judge(judge, backend, store=store) as asker, report_usage(asker.tally, opened.prices):
             trials = [trial.try_protocol(asker, protocol, pair) for protocol in chosen]
-    if as_json:
+    if options.as_json:
         echo_json({"judge": judge, "case": case.id, "trials": [trial_view.trial_document(one) for one in trials]})
     else:
         for text in trial_view.show_trials(judge, case.id, trials):
             echo(text)
     if terminal().is_dry:
-        if not as_json:
+        if not options.as_json:
             echo(f"\n{CLOSING}")
     elif unread := [one.protocol.name for one in trials if one.outcome is None]:
         exit_with(f"no verdict could be read with {', '.join(unread)} (see the reasons above)", 3)

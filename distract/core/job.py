@@ -19,8 +19,8 @@ from distract.core.loop import execute
 from distract.core.plan import Plan
 from distract.core.printable import count
 from distract.core.recorder import Recorder, set_texts
-from distract.core.records import NO_REPLY, Case, CaseResult, Reply, Request, Rewrite, Role, Row
-from distract.core.runs import KeepText, LoadedRun, checksum
+from distract.core.records import NO_REPLY, Case, CaseResult, KeepText, Reply, Request, Rewrite, Role, Row
+from distract.core.runs import LoadedRun, checksum
 from distract.core.shard import Shard
 from distract.core.store import Answerer, Store
 from distract.core.study import R, Study

@@ -19,6 +19,7 @@ from distract.core import files, registry
 from distract.core.errors import DataError, UsageError, write_error
 from distract.core.job import FinishedRun
 from distract.core.recorder import Recorder, check_folder, list_differences
+from distract.core.records import KeepText
 from distract.core.run_decoder import RecordFile, decode_case, decode_line, decode_rewrite, decode_row
 from distract.core.runs import (
     CASES,
@@ -26,7 +27,6 @@ from distract.core.runs import (
     TEXTS,
     UNANSWERED,
     Header,
-    KeepText,
     LoadedRun,
     find_flaw,
     has_unanswered,

@@ -17,8 +17,8 @@ from distract.core import files
 from distract.core.errors import BackendError, UsageError, write_error
 from distract.core.locks import LOCK_NAME, occupy
 from distract.core.printable import shorten
-from distract.core.records import Case, Rewrite, Row
-from distract.core.runs import CASES, PLANS, TEXTS, KeepText, checksum, open_records, read_json, run_files
+from distract.core.records import Case, KeepText, Rewrite, Row
+from distract.core.runs import CASES, PLANS, TEXTS, checksum, open_records, read_json, run_files
 from distract.core.shard import Shard
 
 DEFAULT_FOLDER = Path(".distract/runs")

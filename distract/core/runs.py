@@ -18,12 +18,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from distract.core import files, registry
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.printable import line
-from distract.core.records import Case, Rewrite, Row
+from distract.core.records import Case, KeepText, Rewrite, Row
 from distract.core.run_decoder import RecordFile, decode_case, decode_rewrite, decode_row
 from distract.core.shard import Shard
 
@@ -35,9 +35,6 @@ CASES = "cases.jsonl"
 
 PLANS = "plans.jsonl"
 """What each plan of a shard wrote, with its place among those of the whole run."""
-
-KeepText = Literal["failures", "all", "none"]
-"""The answers that ``texts.jsonl`` keeps: those that could not be read, all, or none."""
 
 UNANSWERED = "some requests got no reply, so their verdicts are invalid; the command that made the run asks them again"
 

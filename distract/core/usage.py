@@ -14,9 +14,6 @@ from typing import Any, Literal
 from distract.core import timer
 from distract.core.records import Reply, Request, Role
 
-MAX_PRICE = 1_000_000
-"""Upper bound for US dollars per million tokens: no token costs a dollar."""
-
 
 @dataclass(slots=True)
 class Tally:

@@ -45,7 +45,7 @@ class JudgeFile:
         """Return the file's options under those given elsewhere, which win."""
         common = {name: value for name, value in self.options.items() if name in COMMON and name not in given.changed}
         own = {name: value for name, value in self.options.items() if name not in COMMON}
-        return replace(given, **common, settings={**own, **given.settings})
+        return replace(given, **common, model_options={**own, **given.model_options})
 
 
 def read_judge(path: Path) -> JudgeFile:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
-from distract.core.errors import UsageError
 from distract.core.plan import PENDING, OpenRequests, Plan, T, gather, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.records import Answer, Judgment, Outcome, Reply, Request, Response
 from distract.judging.consultation import consult
+from distract.models.options import OptionGroup, seed_option, setting
+from distract.models.ranges import TOKENS, Choice, WholeRange
 
 Orders = Literal["both", "one", "given", "swapped"]
 
@@ -28,33 +29,43 @@ TEMPERATURE = 0.7
 """Temperature of repeated samples (ReIFE, section 5.1)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """Orders, samples and limits for any protocol.
+_asking = partial(setting, panel="Asking")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling(OptionGroup):
+    """Samples and limits for any protocol.
+
+    Attributes:
+        samples: Number of samples for each order, at least 1; the majority decides.
+        answer_tokens: Token limit for an answer in words, at least 1; None leaves it to the protocol.
+        seed: Seed for sampled answers and drawn orders.
+    """
+
+    samples: int = _asking(1, "passes of each order; the majority wins", WholeRange(1, 10_000))
+    answer_tokens: int | None = _asking(None, "maximum number of tokens of a judge's answer in words", TOKENS)
+    seed: int = seed_option()
+
+
+@dataclass(frozen=True)
+class Manner(Sampling):
+    """Orders, samples and limits for any protocol; see ``Sampling``.
 
     Attributes:
         orders: ``both`` shows the responses in both orders (or in every rotation, if a protocol shows more than two);
             ``one`` draws one of these for each pair; ``given`` and ``swapped`` show every pair as the data do, or in
             reverse, where a preference for a place looks like quality.
-        samples: Number of samples for each order, at least 1; the majority decides.
-        answer_tokens: Token limit for an answer in words, at least 1; None leaves it to the protocol.
-        seed: Seed for sampled answers and drawn orders.
 
     Raises:
         UsageError: There are no such orders, or a number is below 1.
     """
 
-    orders: Orders = "both"
-    samples: int = 1
-    answer_tokens: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.orders not in get_args(Orders):
-            raise UsageError(f"--orders {self.orders}: expected one of {', '.join(get_args(Orders))}")
-        for option, number in (("--samples", self.samples), ("--answer-tokens", self.answer_tokens)):
-            if number is not None and number < 1:
-                raise UsageError(f"{option} {number}: expected a number from 1")
+    orders: Orders = _asking(
+        "both",
+        "orders in which to show responses (both: every rotation of three or four; one: drawn for each pair; given, "
+        "swapped: a diagnosis, which no gate passes)",
+        Choice(*get_args(Orders)),
+    )
 
 
 DEFAULT = Manner()

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from distract.core.errors import DataError, UsageError
-from distract.core.usage import MAX_PRICE
+from distract.models.ranges import MAX_PRICE
 from distract.models.server.addresses import parse_address
 
 FILE = "models.toml"

@@ -81,17 +81,17 @@ def fit_options(target: Target, options: Options, entries: Mapping[str, Catalogu
         if not options.dry_run:  # a dry run only notes it
             raise
         return options
-    return replace(options, settings={**options.settings, "tensor_parallel": gpus})
+    return replace(options, model_options={**options.model_options, "tensor_parallel": gpus})
 
 
 def check_fit(target: Target, options: Options, entries: Mapping[str, CatalogueEntry]) -> int:
     """Raise if a local model does not fit; return how many GPUs vLLM needs for it."""
-    name, device_map = target.name, options.settings.get("device_map")
+    name, device_map = target.name, options.model_options.get("device_map")
     gpus = () if device_map == "cpu" else hardware.gpus()
     on_vllm = target.engine == "vllm" and (bool(gpus) or not is_cpu_build())
     if on_vllm and not gpus and find_spec("vllm") and not AMD.exists():
         raise UsageError(f"{name}: the installed vLLM needs a GPU, but none was found; use transformers")
-    tensor_parallel = options.settings.get("tensor_parallel") or 1
+    tensor_parallel = options.model_options.get("tensor_parallel") or 1
     parameters, weights_gb = model_size(target)
     if parameters is None or device_map not in (None, "auto", "cpu") or (not gpus and AMD.exists()):
         return tensor_parallel
@@ -105,7 +105,7 @@ def check_fit(target: Target, options: Options, entries: Mapping[str, CatalogueE
         spread=device_map == "auto",
     )
     machine = Machine(gpus, hardware.free_memory())
-    if on_vllm and options.settings.get("tensor_parallel") is None:
+    if on_vllm and options.model_options.get("tensor_parallel") is None:
         for count in _gpu_counts(machine):
             if can_fit(replace(load, tensor_parallel=count), machine):
                 return count

@@ -31,7 +31,7 @@ class RunModels:
     prices: Mapping[Role, Price]  # prices of models whose tokens cost money
 
 
-def list_forms() -> Mapping[str, str]:
+def list_forms() -> dict[str, str]:
     """Every form of a judge's name except those of the catalogue, with one line about it."""
     forms = {name: line for provider in providers().values() for name, line in provider.forms.items()}
     bare = "a local folder or a model of the hub, on the engine that fits the machine (or --engine)"
@@ -113,7 +113,9 @@ def _role_options(role: Role, options: Options, target: Target | None = None) ->
         return options
     fixed = {"trust_remote_code"} if target is not None and target.model == EMBEDDED else set()
     return replace(
-        options, revision=None, settings={name: value for name, value in options.settings.items() if name not in fixed}
+        options,
+        revision=None,
+        model_options={name: value for name, value in options.model_options.items() if name not in fixed},
     )
 
 

@@ -19,7 +19,7 @@ from distract.core.errors import UnknownName, UsageError
 from distract.core.plugin import check_plugin
 from distract.core.records import Role
 from distract.models.catalogue import CatalogueEntry
-from distract.models.options import COMMON_SETTINGS, Options, Setting, describe, flag
+from distract.models.options import COMMON, COMMON_SETTINGS, Options, Setting, describe, flag
 
 ROLES: frozenset[Role] = frozenset(("judge", "generator", "verifier", "reference"))
 Entries = Mapping[str, CatalogueEntry]
@@ -174,6 +174,16 @@ def read_settings(pairs: Iterable[tuple[str, object]]) -> dict[str, Any]:
         if values.setdefault(name, value) != value:
             raise UsageError(f"{flag(name)} is given twice, as {values[name]} and as {value}; give it once")
     return values
+
+
+def join_settings(
+    common: Mapping[str, object], own: Iterable[tuple[str, object]]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Join settings that are named as options with others named by key: the common ones, and the rest if changed."""
+    values = read_settings([*common.items(), *own])
+    known = known_settings()
+    rest = {name: value for name, value in values.items() if name not in COMMON and value != known[name].default}
+    return {name: value for name, value in values.items() if name in COMMON}, rest
 
 
 def check_options(options: Options, targets: Mapping[str, Target], judge: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Ranges for the numbers that a user gives, on a command line, in a call or in a file of settings.
+"""Kinds of values that a user gives, on a command line, in a call or in a file of settings.
 
 Python reads ``nan``, ``1e304``, ``1_000`` and the digits of every script as numbers. No user means any of them, and
 each causes a failure far from the option, so options accept only the two plain kinds here.
@@ -6,10 +6,12 @@ each causes a failure far from the option, so options accept only the two plain 
 
 from __future__ import annotations
 
+import os
 import re
 import reprlib
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
 from distract.core.printable import share_hint
 
@@ -20,8 +22,19 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?")
 
 
+class Kind(Protocol):
+    """A kind of value."""
+
+    @property
+    def name(self) -> str:
+        """The name of a value in ``--help``."""
+
+    def read(self, value: object) -> Any:
+        """Check a value, or parse its text; raises ``ValueError`` with the expected value."""
+
+
 class WholeRange:
-    """A whole number, or a word for one."""
+    """A whole number or, if it ``has_all``, the word "all", which reads as None."""
 
     name = "integer"
 
@@ -30,22 +43,22 @@ class WholeRange:
         least: int,
         most: int = MAX_COUNT,
         noun: str = "whole number",
-        words: Mapping[str, int] = MappingProxyType({}),
+        has_all: bool = False,
     ) -> None:
-        self.least, self.most, self.noun, self.words = least, most, noun, words
-        if words:
-            self.name = "|".join(("N", *words))
+        self.least, self.most, self.noun, self.has_all = least, most, noun, has_all
+        if has_all:
+            self.name = "N|all"
 
-    def read(self, value: object) -> int:
+    def read(self, value: object) -> int | None:
         """Parse a value; raises ``ValueError`` with the allowed range."""
-        if isinstance(value, str) and value in self.words:
-            return self.words[value]
+        if self.has_all and (value is None or value == "all"):
+            return None
         text = str(value).strip()
         number = int(text) if _WHOLE.fullmatch(text) else None
         if number is None or not self.least <= number <= self.most:
             # Mention a bound that only excludes nonsense when it is exceeded.
             most = f" to {self.most}" if self.most != MAX_COUNT or (number or 0) > MAX_COUNT else ""
-            words = "".join(f", or {word!r}" for word in self.words)
+            words = ", or 'all'" if self.has_all else ""
             raise ValueError(f"{reprlib.repr(value)}: expected a {self.noun} from {self.least}{most}{words}")
         return number
 
@@ -85,3 +98,110 @@ class NumberRange:
 
 
 Range = WholeRange | NumberRange
+
+
+class Text:
+    """A text."""
+
+    name = "text"
+
+    def read(self, value: object) -> str:
+        """Check a value; raises ``ValueError`` if it is no text."""
+        if not isinstance(value, str):
+            raise ValueError(f"{reprlib.repr(value)}: expected a text")
+        return value
+
+
+class DataText(Text):
+    """A text that occurs in the data: read as UTF-8 like the data, whatever the locale."""
+
+    def read(self, value: object) -> str:
+        """Decode as UTF-8; keep other bytes as the locale read them."""
+        text = super().read(value)
+        try:
+            return os.fsencode(text).decode("utf-8")
+        except UnicodeError:
+            return text
+
+
+class Choice(Text):
+    """One of a few words."""
+
+    def __init__(self, *words: str) -> None:
+        self.words, self.name = words, f"[{'|'.join(words)}]"
+
+    def read(self, value: object) -> str:
+        """Check a value; raises ``ValueError`` with the words."""
+        if value not in self.words:
+            raise ValueError(f"{reprlib.repr(value)}: expected {', '.join(self.words[:-1])} or {self.words[-1]}")
+        return str(value)
+
+
+class Flag:
+    """True or false."""
+
+    name = ""
+
+    def read(self, value: object) -> bool:
+        """Parse a value; raises ``ValueError`` for any other."""
+        if isinstance(value, bool) or value in ("true", "false"):
+            return value in (True, "true")
+        raise ValueError(f"{reprlib.repr(value)}: expected true or false")
+
+
+class FilePath:
+    """A path, or that of a file."""
+
+    name = "path"
+
+    def __init__(self, is_file: bool = False) -> None:
+        self.is_file = is_file
+
+    def read(self, value: object) -> Path:
+        """Parse a value; raises ``ValueError`` if it cannot be a path."""
+        if not isinstance(value, str | os.PathLike):
+            raise ValueError(f"{reprlib.repr(value)}: expected a path")
+        if "\0" in os.fspath(value):
+            raise ValueError(f"{reprlib.repr(value)}: a path cannot contain a NUL character")
+        if self.is_file and Path(value).is_dir():
+            raise ValueError(f"{reprlib.repr(value)}: is a directory; expected a file")
+        return Path(value)
+
+
+class Several:
+    """Any number of values of one kind; one value stands for itself."""
+
+    def __init__(self, each: Kind) -> None:
+        self.each, self.name = each, each.name
+
+    def read(self, value: object) -> tuple[Any, ...]:
+        """Parse all values; raises ``ValueError`` for the first wrong one."""
+        is_list = isinstance(value, Sequence) and not isinstance(value, str)
+        values = value if is_list and isinstance(value, Sequence) else [value]
+        return tuple([self.each.read(os.fspath(one) if isinstance(one, os.PathLike) else one) for one in values])
+
+
+class Parsed:
+    """A value that a function parses; its errors are in its own words."""
+
+    def __init__(self, name: str, read: Callable[[object], Any]) -> None:
+        self.name, self.read = name, read
+
+
+TEXT, FLAG, PATH, FILE = Text(), Flag(), FilePath(), FilePath(is_file=True)
+COUNT = WholeRange(1)
+TOKENS = WholeRange(1, 10**7)
+SEED = WholeRange(-(2**63), 2**63 - 1)
+LIMIT = WholeRange(1, noun="number of cases", has_all=True)
+
+MAX_PRICE = 1_000_000
+"""Upper bound for US dollars per million tokens: no token costs a dollar."""
+
+PRICE = NumberRange(0, MAX_PRICE)
+SHARE = NumberRange(0, 1)
+INNER_SHARE = NumberRange(0, 1, is_open=True)
+AMOUNT = NumberRange(0, 1000)
+"""Points of a score, a difference of probabilities, or broken requirements."""
+
+CONFIDENCE = NumberRange(0.5, 1, is_open="most")
+"""A probability of being right: below a half it would be wrong more often."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 
 from distract.core.errors import UsageError
 from distract.core.records import Message, Reply, Request
+from distract.models.options import OptionGroup, describe, setting
+from distract.models.ranges import TOKENS, NumberRange, WholeRange
 
 MOST_ODDS = 12.0
 """Largest log-odds, where a probability is 0."""
@@ -15,36 +18,51 @@ SPARE = 64
 """Token limit for the shortest text."""
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratorOptions:
+_rewriting = partial(setting, panel="Rewriting")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(OptionGroup):
+    """How a model writes a text."""
+
+    retries: int = _rewriting(1, "more attempts after a rejected text", WholeRange(0, 1000))
+    temperature: float = _rewriting(0.7, "temperature of the generator; 0 is greedy", NumberRange(0, 10))
+    top_p: float = _rewriting(1.0, "top-p of the generator", NumberRange(0, 1, "least"))
+    max_tokens: int = _rewriting(2048, "maximum number of tokens of a generated text", TOKENS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifierOptions(OptionGroup):
+    """Who reads what was written."""
+
+    verifier: str | None = _rewriting(
+        None,
+        "model that reads whether each restyled sentence says the same, nli:MODEL, or none. Default: a model that "
+        "writes reads what it wrote",
+        runs=True,
+    )
+    verifier_threshold: float = _rewriting(
+        0.5,
+        "log-odds that a sentence says the same, below which it is put back",
+        NumberRange(-MOST_ODDS, MOST_ODDS),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratorOptions(TextOptions, VerifierOptions):
     """The parameters of a writer model, and of the model that reads what it wrote."""
 
-    temperature: float = 0.7  # 0 is greedy
-    top_p: float = 1.0  # share of the probability to sample from
-    max_tokens: int = 2048  # per text
-    retries: int = 1  # further attempts after a rejected one
-    best_of: int = 1  # texts per attempt, of which the most distracting faithful one is kept
-    verifier_threshold: float = 0.5  # log-odds that a sentence says the same, both ways, for it to stay
+    best_of: int = _rewriting(1, "texts per attempt; the best is kept", WholeRange(1, 1000))
 
     def __post_init__(self) -> None:
-        ranges = {
-            "temperature": (0 <= self.temperature <= 10, "from 0 to 10"),
-            "top_p": (0 < self.top_p <= 1, "above 0 up to 1"),
-            "max_tokens": (self.max_tokens >= 1, "from 1"),
-            "retries": (self.retries >= 0, "from 0"),
-            "best_of": (self.best_of >= 1, "from 1"),
-            "verifier_threshold": (abs(self.verifier_threshold) <= MOST_ODDS, f"from {-MOST_ODDS:g} to {MOST_ODDS:g}"),
-        }
-        for name, (is_valid, expected) in ranges.items():
-            if not is_valid:
-                raise UsageError(f"{name} {getattr(self, name)}: expected a number {expected}")
+        super().__post_init__()
         if self.best_of > 1 and self.temperature == 0:
             raise UsageError("best_of above 1 needs a temperature above 0: greedy texts are all the same")
 
     @property
     def parameters(self) -> Mapping[str, float | int]:
         """The options of the writer, in the form of the run's record."""
-        return {name: value for name, value in asdict(self).items() if name != "verifier_threshold"}
+        return {name: getattr(self, name) for name in (*describe(TextOptions), "best_of")}
 
     def request(
         self, messages: tuple[Message, ...], *, seed: int, sample: int = 0, like: str | None = None, stop: str = ""

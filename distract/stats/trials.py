@@ -218,11 +218,11 @@ class Measure:
     @property
     def limit_help(self) -> str:
         """What its limit is."""
-        which = "Largest" if self.better == "low" else "Smallest"
+        which = "largest" if self.better == "low" else "smallest"
         if self.is_hit_rate:
-            return f"{which} {self.words} to accept under attacks of effect {' or '.join(self.limited_effects)}."
+            return f"{which} {self.words} to accept under attacks of effect {' or '.join(self.limited_effects)}"
         unit = "points or probability" if self.unit == "points" else self.unit
-        return f"{which} {self.words} to accept in a finished RUN, in {unit}."
+        return f"{which} {self.words} to accept in a finished RUN, in {unit}"
 
     @property
     def limited_effects(self) -> tuple[str, ...]:

@@ -3,83 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from distract.core import job as jobs, registry, runs, store as stores
 from distract.core.backend import Backend
-from distract.core.errors import DataError, UsageError
+from distract.core.errors import DataError
 from distract.core.job import FinishedRun, Job
 from distract.core.printable import line
 from distract.core.records import Role, Row
-from distract.core.runs import KeepText, LoadedRun
+from distract.core.runs import LoadedRun
 from distract.core.store import Answerer
 from distract.core.study import R
 from distract.core.usage import Tally
 from distract.judging.orders import Manner
 from distract.models.opener import open_models
-from distract.models.options import Options
-from distract.models.provider import known_settings
+from distract.models.options import Options, narrow
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writer_choice import name_verifier
 from distract.rewriting.writers import WRITERS
 from distract.studies.listener import Listener
+from distract.studies.options import RunOptions
 from distract.studies.setup import Setup
 
 
-def split_options(more: Mapping[str, Any]) -> tuple[GeneratorOptions, Options, dict[str, Any]]:
-    """Split options into those of the generator, those of the models, and all others."""
-    asking, loading = ({field.name for field in fields(kind)} & more.keys() for kind in (GeneratorOptions, Options))
-    own = {name: more[name] for name in known_settings().keys() & more.keys() - loading}
-    changed = {name: value for name, value in own.items() if value != known_settings()[name].default}
-    return (
-        GeneratorOptions(**{name: more[name] for name in asking}),
-        Options(**{name: more[name] for name in loading}, settings=changed),
-        {name: value for name, value in more.items() if name not in asking | loading | own.keys()},
-    )
+def set_up(options: Any, listener: Listener, protocols: Sequence[str] = (), judge: str = "") -> Setup:
+    """Open the models of a run, and report notes and warnings about them.
 
-
-def set_up(
-    judge: str, more: dict[str, Any], listener: Listener, protocols: Sequence[str] = ()
-) -> tuple[Setup, GeneratorOptions]:
-    """Open the models of a run, and report notes and warnings about them."""
-    asking, loading, rest = split_options(more)
-    more.clear()
-    more.update(rest)
-    helper = more.pop("reference_model", None)
-    if "generator" in more:
-        more["verifier"] = name_verifier(more["generator"], more.get("verifier"))
+    ``protocols`` are used if the options name none; ``judge`` is the judge if they name none, or several.
+    """
+    judge, helper = judge or options.judge, getattr(options, "reference_model", None)
+    generator: str | None = getattr(options, "generator", None)
     names: dict[Role, str | None] = {
         "judge": judge,
-        "generator": more.get("generator"),
-        "verifier": more.get("verifier"),
+        "generator": generator,
+        "verifier": name_verifier(generator, options.verifier) if isinstance(options, GeneratorOptions) else None,
         "reference": helper,
     }
-    opened = open_models(names, loading, WRITERS)
+    opened = open_models(names, narrow(options, Options), WRITERS)
     listener.say((*opened.notes, *(f"warning: {problem}" for problem in registry.problems())))
     models = dict(opened.models)
     backend, reference = models.pop("judge"), models.pop("reference", None)
-    keep_text = more.pop("keep_text", "failures")
-    if keep_text not in get_args(KeepText):
-        raise UsageError(f"--keep-text {keep_text}: expected one of {', '.join(get_args(KeepText))}")
-    manner = {name: more.pop(name) for name in ("orders", "samples", "answer_tokens") if name in more}
-    chosen = registry.choose_protocols(more.pop("protocols", ()), backend, protocols)
-    helped = (helper, reference) if helper and reference else None
-    return (
-        Setup(
-            judge,
-            backend,
-            chosen,
-            Manner(**manner, seed=more.get("seed", 0)),
-            helped,
-            models,
-            opened.prices,
-            more.pop("out", None),
-            keep_text,
-            more.pop("shard", None),
-        ),
-        asking,
+    is_run = isinstance(options, RunOptions)
+    return Setup(
+        judge,
+        backend,
+        registry.choose_protocols(getattr(options, "protocols", ()), backend, protocols),
+        narrow(options, Manner),
+        (helper, reference) if helper and reference else None,
+        models,
+        opened.prices,
+        options.out if is_run else None,
+        options.keep_text if is_run else "failures",
+        getattr(options, "shard", None),
     )
 
 

@@ -14,8 +14,7 @@ from distract.core.errors import UsageError
 from distract.core.job import Job, Stages, StageSample, take_shard
 from distract.core.plan import Plan, T
 from distract.core.plugin import Protocol
-from distract.core.records import Case, CaseResult, Role
-from distract.core.runs import KeepText
+from distract.core.records import Case, CaseResult, KeepText, Role
 from distract.core.shard import Shard
 from distract.core.study import R, Study
 from distract.core.usage import Price

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from builders import finish, set_up
+from builders import finish, select, set_up
 from loops import each
 from test_attacks import DISTRACTORS, PLACEBO, by_distractor, tweakset
 from test_generator import DEVELOPED, HELD_OUT, rates
@@ -161,7 +161,7 @@ def test_error_rates_do_not_regress(path: Path, rejected: float, missed: float) 
 
 def judge(folder: Path, data: str, generator: str, with_models: bool) -> None:
     opened = models() if with_models else {}
-    selected = session.select(
+    selected = select(
         data=data,
         attacks=ATTACKS,
         generator=generator,

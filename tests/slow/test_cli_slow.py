@@ -161,7 +161,7 @@ def test_attack_imports_no_other_study(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()[-1].strip()) == (0, "end"), done.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["gate"], ["compare"], ["plan-gate"]])
+@pytest.mark.parametrize("command", [[], ["gate"], ["compare"]])
 def test_help_imports_nothing_heavy(command: list[str]) -> None:
     script = (
         f"import sys; sys.argv = {['distract', *command, '--help']}\n"
@@ -278,7 +278,7 @@ def test_count_one_uses_the_singular(run: Any) -> None:
         ("consistency", "--judge", "planted:longer", "--limit", "1"),
         ("leaderboard", "--judge", "planted:longer", "--limit", "1", "--generator", "rules"),
         ("meta", "--judge", "planted:longer", "--limit", "1"),
-        ("plan-gate", "--max-flip-rate", "0.1", "--true-rate", "0.02"),
+        ("gate", "--plan", "--max-flip-rate", "0.1", "--true-rate", "0.02"),
     ):
         ran = run(*arguments)
         odd = re.findall(r"(?<![\d.,/])1 (?!class|pass|less|plus|versus|of)[a-z]{3,}s\b(?!')", ran.out + ran.err)

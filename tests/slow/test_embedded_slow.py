@@ -78,7 +78,7 @@ from distract.studies.setup import Setup
 from distract.core.usage import Tally
 
 def run(backend, out):
-    selected = session.select(data="tweakset", limit=2)
+    selected = select(data="tweakset", limit=2)
     run = session.prepare(selected, Setup("smollm2-135m", backend, registry.choose_protocols(()), out=Path(out)))
     tally = Tally()
     with job.open_stores(run.models, Path("s.sqlite")) as models:

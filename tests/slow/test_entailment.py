@@ -72,7 +72,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
 
 def ask(folder: Path, *pairs: tuple[str, str], tokens: int | None = None) -> list[Reply]:
     settings = {"batch_tokens": tokens} if tokens else {}
-    model = open_models({"verifier": f"nli:{folder}"}, Options(settings=settings)).models["verifier"]
+    model = open_models({"verifier": f"nli:{folder}"}, Options(model_options=settings)).models["verifier"]
     assert isinstance(model, EntailmentModel)
     requests = [Request((Message("user", a), Message("user", b)), choices=("Y", "N"), to="verifier") for a, b in pairs]
     replies = dict(one for batch in model.reply(requests, frozenset(range(len(requests)))) for one in batch)

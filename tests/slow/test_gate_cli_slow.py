@@ -391,7 +391,7 @@ def test_too_few_cases_are_reported_before_any_call(run: Run, watch: Watch) -> N
     assert ran.err.index(warning) < ran.err.index("replies: ")
     assert warning == (
         "warning: 20 cases cannot pass 2 checks at 10% unless a flip is rare: a judge with flips in 2% of the "
-        "pairs needs about 98 eligible comparisons (`distract plan-gate --max-flip-rate 0.1 --true-rate 0.02 "
+        "pairs needs about 98 eligible comparisons (`distract gate --plan --max-flip-rate 0.1 --true-rate 0.02 "
         "--checks 2`); use --limit all, fewer --protocol or --attack, more data"
     )
     assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "20", "--out", "r").code == 0

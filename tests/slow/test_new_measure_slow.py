@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "live": ("gate", "--judge", "planted:longer=0.9", "--max-zz-rate", "0.3", "--limit", "60", *AUDIT, "--out", "live"),
     "baseline": ("gate", "worse", "--baseline", "run"),
     "compare": ("compare", "run", "worse"),
-    "plan": ("plan-gate", "--max-zz-rate", "0.1", "--true-rate", "0.02"),
+    "plan": ("gate", "--plan", "--max-zz-rate", "0.1", "--true-rate", "0.02"),
 }
 
 

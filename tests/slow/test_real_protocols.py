@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import finish, measure_rows, set_up
+from builders import finish, measure_rows, select, set_up
 
 from distract.core.backend import Backend
 from distract.core.job import open_stores
@@ -120,7 +120,7 @@ def judge(
     manner: Manner = DEFAULT,
     **more: Any,
 ) -> dict[str, Any]:
-    selected = session.select(data=data, attacks=("assertiveness",), asking=ASKING, **more)
+    selected = select(data=data, attacks=("assertiveness",), asking=ASKING, **more)
     setup = set_up(NAME, smollm2, out, protocols, manner=manner, helpers=selected.models)
     finish(session.prepare(selected, setup), out.with_suffix(".sqlite"))
     document: dict[str, Any] = json.loads((out / "summary.json").read_text())
@@ -136,7 +136,7 @@ def test_one_run_equals_recording_first_with_a_real_model(data: str, tmp_path: P
     assert {len(rewrite["response"]["turns"]) for rewrite in rewrites} == {1, 2}
     assert all(rewrite["reasons"] or rewrite["response"]["turns"] != rewrite["original"] for rewrite in rewrites)
     assert document["rejected"] == {} or set(document["rejected"]) == {"assertiveness"}
-    selected = session.select(data=data, attacks=("assertiveness",), asking=ASKING, **options)
+    selected = select(data=data, attacks=("assertiveness",), asking=ASKING, **options)
     finish(rewrites_module.prepare(selected, tmp_path / "f.jsonl"), tmp_path / "other.sqlite")
     judge(str(tmp_path / "f.jsonl"), tmp_path / "two", smollm2, generator="recorded")
     assert (tmp_path / "one" / "rewrites.jsonl").read_bytes() == (tmp_path / "two" / "rewrites.jsonl").read_bytes()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import finish, request, set_up
+from builders import finish, request, select, set_up
 from command_result import Run
 from test_judge import texts
 from test_replyfile import ATTACK, CUT, ENDS, GONE, TAKEN, WHO, damage_pages, fill, reply
@@ -150,7 +150,7 @@ def answer_moodily(request: Request) -> Reply:
 
 def run_attack(folder: Path, store: Path, backend: ScriptedBackend) -> LoadedRun:
     options: dict[str, Any] = {"attacks": ("sycophancy",), "limit": 5, "seed": 0}
-    selected = session.select(data="tweakset", generator="rules", **options)
+    selected = select(data="tweakset", generator="rules", **options)
     setup = set_up("moody", backend, folder, PROTOCOLS, manner=Manner(samples=3))
     return finish(session.prepare(selected, setup), store).run
 

@@ -132,7 +132,7 @@ def test_batches_change_no_score(longer: Path) -> None:
     every = frozenset(range(len(requests)))
     scores = []
     for tokens in (64, 600, 100_000):
-        judge = open_judge(str(longer), Options(settings={"batch_tokens": tokens}))
+        judge = open_judge(str(longer), Options(model_options={"batch_tokens": tokens}))
         replies = dict(pair for batch in judge.reply(requests, every) for pair in batch)
         scores.append([float(replies[i].text) for i in sorted(replies)])
         alone = dict(pair for batch in judge.reply(requests, frozenset({3})) for pair in batch)

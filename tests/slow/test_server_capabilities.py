@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import finish, set_up
+from builders import finish, select, set_up
 from hypothesis import given, strategies as st
 from loopback import Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
 from test_server_backend import backend
@@ -125,7 +125,7 @@ def shuffle(script: Script, seed: int) -> Script:
 
 def run_attack(url: str, folder: Path, *, concurrency: int = 16, **more: Any) -> Tally:
     """A run with its own store in ``folder``."""
-    selected = session.select(data="tweakset", limit=2, attacks=("assertiveness",))
+    selected = select(data="tweakset", limit=2, attacks=("assertiveness",))
     judge = backend(url, concurrency=concurrency, **more)
     job = session.prepare(selected, set_up("j", judge, folder / "r", ["pairwise", "absolute", "prepair"]))
     tally = Tally()

@@ -54,7 +54,7 @@ COMMANDS: tuple[tuple[tuple[str, ...], int], ...] = (
     (("gate", "r", "--max-flip-rate", "0.1", "--junit", "j.xml", "--summary", "s.md"), 1),
     (("gate", *JUDGE, *RULES, "--max-flip-rate", "0.1", "--out", "g"), 1),
     (("compare", "r", "r"), 2),
-    (("plan-gate", "--max-flip-rate", "0.1", "--true-rate", "0.02"), 0),
+    (("gate", "--plan", "--max-flip-rate", "0.1", "--true-rate", "0.02"), 0),
     (("rewrite", "--data", "d.jsonl", "--attack", "assertiveness", "--limit", "all", "--out", "w.jsonl"), 0),
     (("consistency", *JUDGE, "--limit", "all", "--out", "t"), 0),
     (("leaderboard", *JUDGE, *RULES, "--attack", "prolixity", "--lowest", "1", "--out", "b"), 0),

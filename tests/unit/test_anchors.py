@@ -77,7 +77,7 @@ def change_document(change: Callable[[dict[str, Any]], object], *, is_signed: bo
         (lambda: change_document(lambda d: d.update(anchors=[])), "of this version"),
         (lambda: change_document(lambda d: d.update(judge="other"), is_signed=False), "was changed since it was made"),
         (lambda: change_document(lambda d: d.pop("manner")), "of this version"),
-        (lambda: change_document(lambda d: d["manner"].update(orders="up")), "one of both, one, given, swapped"),
+        (lambda: change_document(lambda d: d["manner"].update(orders="up")), "expected both, one, given or swapped"),
         (lambda: change_document(lambda d: d["anchors"][0]["case"].pop("id")), "is not a file of anchors ("),
         (lambda: change_document(lambda d: d["anchors"][0]["case"].update(prompt=[3])), "is not a string"),
         (lambda: change_document(lambda d: d["anchors"][0]["row"].update(more=1)), "is not a file of anchors ("),

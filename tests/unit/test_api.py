@@ -15,7 +15,7 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any
 
 import click
 import pytest
@@ -23,15 +23,19 @@ from command_result import Run
 from loops import each
 
 import distract
-from distract.cli import arguments
+from distract.cli.keywords import read_keywords
 from distract.cli.main import cli
 from distract.core.errors import InUseError
 from distract.data.formats import native
 from distract.models import scripted
-from distract.models.provider import known_settings
-from distract.studies import execution
+from distract.models.options import OptionGroup, describe
+from distract.studies.attack.options import AttackOptions
+from distract.studies.gate.options import GateOptions
 
-OF_COMMANDS = {"as_json", "dry_run", "profile", "junit", "github", "html", "markdown", "paper", "summary", "verbose"}
+OF_COMMANDS = {
+    *("as_json", "dry_run", "profile", "junit", "github", "html", "markdown", "paper", "summary", "verbose"),
+    *("plan", "true_rate", "power", "checks"),
+}
 """Options about the output of a command."""
 
 TEXT: Any = "A text, of the wrong type."
@@ -57,21 +61,18 @@ def format_options(options: Mapping[str, Any], singular: Mapping[str, str]) -> l
 SINGULAR = {"attacks": "attack", "protocols": "protocol", "measures": "measure"}
 
 
-@each("name, kinds", ("attack", (arguments.AttackOptions, arguments.ScopeOptions)), ("gate", (arguments.GateOptions,)))
-def test_arguments_match_the_command_options(name: str, kinds: tuple[type, ...]) -> None:
-    hints = {hint for kind in kinds for hint in get_type_hints(kind)}
+@each("name, kind", ("attack", AttackOptions), ("gate", GateOptions))
+def test_keywords_are_the_options_of_the_command(name: str, kind: type[OptionGroup]) -> None:
     command = cli.get_command(click.Context(cli), name)
     assert command
-    options = {option.name: option for option in command.params}
-    own = {"judge", "run"} if name == "gate" else {"judge"}
-    assert hints | own == (options.keys() - OF_COMMANDS) | known_settings().keys()
-    known = {key: option for key, option in options.items() if isinstance(option.default, str | int | float)}
-    defaults = {key: option.type(option.default) for key, option in known.items()}
-    assert execution.split_options(defaults)[:2] == execution.split_options({})[:2]
-    if name == "attack":
-        signature = inspect.signature(distract.attack).parameters
-        for key in ("judge", "data", "limit"):
-            assert signature[key].default == defaults[key]
+    options = {option.name for option in command.params}
+    signature = inspect.signature(getattr(distract, name)).parameters
+    assert signature.keys() - {"settings"} == options - OF_COMMANDS
+    document = inspect.getdoc(getattr(distract, name)) or ""
+    assert not [key for key in signature.keys() - {"run", "settings"} if f"\n    {key}: " not in document]
+    defaults = {one.name: one.default for one in describe(kind).values()}
+    assert all(signature[key].default == defaults[key] for key in signature.keys() - {"run", "settings"})
+    assert read_keywords(kind, {}) == kind()
 
 
 def test_run_is_loaded_and_not_repeated(run: Run) -> None:
@@ -212,24 +213,24 @@ def test_live_gate_writes_the_same_run(run: Run, capsys: Any) -> None:
     ("options", "message"),
     [
         ({"judge": "planted:nope"}, "unknown"),
-        ({"judge": 3}, "judge: expected a name or a function, found 3"),
+        ({"judge": 3}, "judge 3: expected a name or a function"),
         ({"attacks": ["nope"]}, "unknown attack 'nope'; did you mean 'none'?"),
         ({"attacks": "nope"}, "unknown attack 'nope'"),
-        ({"attacks": [3]}, "attacks: expected names, found 3"),
-        ({"protocols": 3}, "protocols: expected names, found 3"),
+        ({"attacks": [3]}, "attacks 3: expected a text"),
+        ({"protocols": 3}, "protocols 3: expected a text"),
         ({"limit": 0}, "limit 0: expected a number of cases from 1, or 'all'"),
         ({"limit": True}, "limit True: expected a number of cases"),
         ({"seed": None}, "seed None: expected a whole number"),
         ({"temperature": float("nan")}, "temperature nan: expected a number from 0 to 10"),
-        ({"control": "yes"}, "control: expected True or False, found 'yes'"),
-        ({"dtype": 16}, "dtype: expected a text, found 16"),
-        ({"orders": "some"}, "--orders some: expected one of both, one, given, swapped"),
-        ({"out": 3}, "out: expected a path, found 3"),
+        ({"control": "yes"}, "control 'yes': expected true or false"),
+        ({"dtype": 16}, "dtype 16: expected a text"),
+        ({"orders": "some"}, "orders 'some': expected both, one, given or swapped"),
+        ({"out": 3}, "out 3: expected a path"),
         ({"atacks": []}, "no argument 'atacks'; did you mean 'attacks'?"),
         ({"data": "nope.jsonl"}, "nope.jsonl: no such file"),
         ({"data": 3}, "data: expected a name, a path, a data frame, or a list of cases or dicts, found 3"),
         ({"data": distract.Case("x", ("p",), ())}, "or a list of cases or dicts, found a Case"),
-        ({"out": "a\0"}, "out: a path cannot contain a NUL character"),
+        ({"out": "a\0"}, "out 'a\\x00': a path cannot contain a NUL character"),
         ({"data": [distract.Case("x", TEXT, ())]}, "cases:1: field 'prompt': expected a tuple of turns"),
         (
             {"data": [distract.Case("x", ("p",), (distract.Response("a", TEXT),))]},
@@ -258,7 +259,7 @@ def test_wrong_arguments_raise_one_line(run: Run, options: dict[str, Any], messa
         ({"max_flip_rate": 0.1}, "name a finished run"),
         ({"max_flip_rate": 10}, "write 0.10 for 10%"),
         ({"run": "nope", "max_flip_rate": 0.1}, "no such run folder"),
-        ({"run": 3, "max_flip_rate": 0.1}, "run: expected a path, found 3"),
+        ({"run": 3, "max_flip_rate": 0.1}, "run 3: expected a path"),
         ({"run": "mine", "judge": "planted:longer", "max_flip_rate": 0.1}, "not both"),
         ({"run": "mine", "limit": 3, "max_flip_rate": 0.1}, "limit needs --judge"),
         ({"max_rise": 0.1}, "--max-rise needs --baseline"),

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from builders import finish, measure_rows, near, row, scored, set_up, verdict
+from builders import finish, measure_rows, near, row, scored, select, set_up, verdict
 from command_result import print_parts
 from headline_rows import RULES, draw_rows, measure_lead, pick
 from hypothesis import given, settings, strategies as st
@@ -273,7 +273,7 @@ def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tupl
 
 @pytest.mark.parametrize(("judge", "who"), [("bold", "assertiveness is"), ("fair", "no attack is")])
 def test_report_names_what_is_stronger_than_its_control(tmp_path: Path, judge: str, who: str) -> None:
-    selected = session.select(attacks=("assertiveness", "prolixity"), limit=24, control=True)
+    selected = select(attacks=("assertiveness", "prolixity"), limit=24, control=True)
     job = session.prepare(selected, set_up(judge, make_planted(judge), tmp_path / "r", ("pairwise", "absolute")))
     done = finish(job, tmp_path / "store")
     text = " ".join(print_parts(run_report(job.parameters, done.result)).split())

@@ -17,7 +17,6 @@ from fakes import Counted
 from hypothesis import example, given, strategies as st
 from loops import each
 
-from distract.cli.consistency import PROTOCOLS
 from distract.core.backend import Backend
 from distract.core.errors import BackendError, UsageError
 from distract.core.job import Job
@@ -30,6 +29,7 @@ from distract.judging.comparison import comparable_responses
 from distract.judging.orders import Manner
 from distract.models.scripted import make_planted
 from distract.studies.consistency import session
+from distract.studies.consistency.options import PROTOCOLS, ConsistencyOptions
 from distract.studies.consistency.session import ConsistencyConfig, draw_quadruples, draw_triples, prepare
 from distract.studies.consistency.study import (
     PUBLISHED,
@@ -321,7 +321,7 @@ def ready(
 ) -> Job[ConsistencyResult]:
     (folder / "d.jsonl").write_text("".join(native(one) + "\n" for one in cases), encoding="utf-8")
     setup = set_up(judge, backend, folder / out, names, manner=manner or Manner())
-    return prepare(setup, data=str(folder / "d.jsonl"), **more)
+    return prepare(ConsistencyOptions(**{"data": folder / "d.jsonl", "limit": None, **more}), setup)
 
 
 FILES = ("run.json", "rows.jsonl", "summary.json")
@@ -362,7 +362,7 @@ def test_possible_self_judging_is_noted(tmp_path: Path) -> None:
 
 
 def test_number_of_sets_is_checked_without_the_command_too(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--sets 0: expected a number of triples and quadruples from 1"):
+    with pytest.raises(UsageError, match="sets 0: expected a whole number from 1"):
         ready(tmp_path, make_planted("fair"), [make_case()], sets=0)
     assert not (tmp_path / "run").exists()
 

@@ -8,7 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import attack_parameters, case, drive, finish, measure_rows, row, scored, set_up, verdict, write_several
+from builders import (
+    attack_parameters,
+    case,
+    drive,
+    finish,
+    measure_rows,
+    row,
+    scored,
+    select,
+    set_up,
+    verdict,
+    write_several,
+)
 from command_result import Run, check_refusal
 from hypothesis import given, strategies as st
 from loops import each
@@ -209,7 +221,7 @@ def models(write: Callable[[Request], str]) -> dict[Role, Backend]:
 
 
 def record(**options: Any) -> Mapping[str, Any]:
-    return session.select(limit=4, **options).parameters
+    return select(limit=4, **options).parameters
 
 
 def test_control_adds_what_matches_the_attacks_and_their_writer() -> None:
@@ -298,7 +310,7 @@ def test_estimate_counts_the_requests_of_a_run_with_its_control(tmp_path: Path, 
     rewrites_module.save(EGGS, path)
     asking = GeneratorOptions(retries=0, best_of=best_of)
     options: dict[str, Any] = {"data": str(path), "attacks": ("assertiveness",), "models": models(assert_firmly)}
-    selected = session.select(**options, asking=asking, generator="w", control=True)
+    selected = select(**options, asking=asking, generator="w", control=True)
     setup = set_up("fair", make_planted("fair"), tmp_path / "r", ("pairwise", "absolute"), helpers=selected.models)
     job = session.prepare(selected, setup)
     expected, tally = estimate(job), Tally()
@@ -315,13 +327,13 @@ def test_recorded_controls_are_used_like_recorded_attacks(tmp_path: Path) -> Non
     path, out = tmp_path / "eggs.jsonl", tmp_path / "attacked.jsonl"
     rewrites_module.save(EGGS, path)
     attacks = ("assertiveness", "rewrite")
-    selected = session.select(data=str(path), attacks=attacks, models=models(assert_firmly), asking=ONCE, generator="w")
+    selected = select(data=str(path), attacks=attacks, models=models(assert_firmly), asking=ONCE, generator="w")
     finish(rewrites_module.prepare(selected, out), tmp_path / "store")
-    again = session.select(data=str(out), attacks=("assertiveness",), control=True)
+    again = select(data=str(out), attacks=("assertiveness",), control=True)
     assert again.parameters["generator"] == "recorded"
     assert again.parameters["control_of"] == {"assertiveness": "rewrite"}
     with pytest.raises(UsageError, match="rewrite needs a model that writes"):
-        session.select(data=str(out), attacks=attacks, generator="rules")
+        select(data=str(out), attacks=attacks, generator="rules")
 
 
 A, B, TIE = verdict("a"), verdict("b"), verdict("tie")

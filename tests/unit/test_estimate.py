@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import finish, set_up, write_rows
+from builders import finish, select, set_up, write_rows
 from command_result import Run
 from loops import each
 
@@ -27,7 +27,7 @@ def count(folder: Path, judge: str, name: str, texts: Sequence[str], **options: 
     """The requests that a run plans, if its judge is fair, and those that it makes."""
     responses = [{"author": f"m{at}", "text": text} for at, text in enumerate(texts)]
     data = write_rows(folder / "d.jsonl", [{"id": "c", "prompt": "What is 3 + 4?", "responses": responses}])
-    selected = session.select(data=data, attacks=("assertiveness",), **options)
+    selected = select(data=data, attacks=("assertiveness",), **options)
     helper = ("helper", make_planted("fair")) if registry.protocols()[name].reference else None
     more: Any = {"helpers": selected.models, "reference": helper}
     job, tally = session.prepare(selected, set_up(judge, make_planted(judge), folder / judge, (name,), **more)), Tally()

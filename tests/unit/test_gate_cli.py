@@ -440,14 +440,14 @@ def test_contradictory_options_are_refused(run: Run) -> None:
 
 
 def test_plan_gate_prints_the_required_number(run: Run) -> None:
-    ran = run("plan-gate", "--max-flip-rate", "0.1", "--power", "0.8", "--true-rate", "0.02")
+    ran = run("gate", "--plan", "--max-flip-rate", "0.1", "--power", "0.8", "--true-rate", "0.02")
     assert ran.code == 0
     assert "eligible comparison" in ran.out
-    document = run("plan-gate", "--max-flip-rate", "0.1", "--power", "0.8", "--true-rate", "0.02", "--json")
+    document = run("gate", "--plan", "--max-flip-rate", "0.1", "--power", "0.8", "--true-rate", "0.02", "--json")
     assert f"{document.document['finished']['n']:,}" in ran.out
     for wrong in (("--true-rate", "0.1"), ("--true-rate", "2"), ("--true-rate", "nan"), ("--power", "1"),
                   ("--power", "0"), ("--confidence", "1"), ("--checks", "0"), ("--max-flip-rate", "0")):  # fmt: skip
-        check_refusal(run("plan-gate", "--max-flip-rate", "0.1", "--true-rate", "0.02", *wrong))
+        check_refusal(run("gate", "--plan", "--max-flip-rate", "0.1", "--true-rate", "0.02", *wrong))
 
 
 # Hostile names.

@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from builders import near, row, scored, verdict
+from builders import near, row, scored, select, verdict
 from command_result import Run
 from gate_builders import make_run
 from hypothesis import given, strategies as st
@@ -21,7 +21,6 @@ from distract.core.records import Row
 from distract.core.runs import LoadedRun
 from distract.stats.measures import MEASURES, primary_name
 from distract.stats.trials import Measure
-from distract.studies.attack import session
 from distract.studies.attack.flips import find_flips
 from distract.studies.gate import request
 from distract.studies.gate.exact import read_briefs
@@ -378,7 +377,7 @@ def test_threshold_of_the_settings_without_attacks_is_a_note(run: Run) -> None:
 
 
 def test_default_attacks_of_an_effect_without_threshold_are_left_out(attacks: tuple[str, ...]) -> None:
-    selected = session.select(attacks=("beg.py", "prolixity"), generator="rules")
+    selected = select(attacks=("beg.py", "prolixity"), generator="rules")
     protocols = [registry.protocols()["pairwise"]]
     for limits, names in ((Limits.of(max_flip_rate=0.1), ["prolixity"]), (EQUAL, ["beg", "prolixity"])):
         kept = request.drop_uncovered(selected, protocols, limits)
@@ -396,11 +395,11 @@ def test_live_gate_measures_noise_for_gains(run: Run, attacks: tuple[str, ...]) 
 
 
 def test_power_is_worded_by_the_rate(run: Run) -> None:
-    ran = run("plan-gate", "--max-gain-rate", "0.1", "--true-rate", "0.02")
+    ran = run("gate", "--plan", "--max-gain-rate", "0.1", "--true-rate", "0.02")
     assert "true gain rate is 0.02" in ran.words
     assert "at most 2 gains pass" in ran.words
-    assert run("plan-gate", "--true-rate", "0.02").code == 2
-    assert run("plan-gate", "--max-gain-rate", "0.1", "--max-flip-rate", "0.1", "--true-rate", "0.02").code == 2
+    assert run("gate", "--plan", "--true-rate", "0.02").code == 2
+    assert run("gate", "--plan", "--max-gain-rate", "0.1", "--max-flip-rate", "0.1", "--true-rate", "0.02").code == 2
 
 
 def test_former_names_of_effects_are_read(tmp_path: Path) -> None:

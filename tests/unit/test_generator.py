@@ -27,7 +27,7 @@ from distract.rewriting.writer_choice import name_verifier
 from distract.rewriting.writers import WRITERS, Draft, Writer, rewrite
 from distract.stats.figure import Figure
 from distract.studies.check.audit import (
-    LabelledCheck,
+    CheckedRewrite,
     RewritePair,
     check_files,
     check_labelled,
@@ -396,7 +396,7 @@ def test_audit_decides_as_a_run_does(denied: str) -> None:
     plan = rewrite(Writer("w", "", write), case(responses=[original]), original, attack, 0, Verifier("v"))
     run, _ = drive(plan, answer)
     pair = RewritePair(("What is in the hall?",), texts[:1], texts[1:], attack)
-    ruled = LabelledCheck(check_pair(pair), 1, "changed", "assertiveness", "x", ("surely heavy",))
+    ruled = CheckedRewrite(check_pair(pair), 1, "changed", "assertiveness", "x", ("surely heavy",))
     labelled, _ = drive(read_by(Verifier("v"), ruled), answer)
     assert run is not None
     assert (not labelled.checked.reasons) == run.is_accepted
@@ -626,10 +626,10 @@ def test_severity_check_counts_broken_constraints(tmp_path: Path) -> None:
     original.write_text("red is a colour", encoding="utf-8")
     worse.write_text("red, is a colour", encoding="utf-8")
     no_comma = ['{"kind": "punctuation:no_comma"}']
-    assert check_files(original, worse, None, "severity-1", no_comma).reasons == ()
-    assert check_files(original, worse, None, "severity-2", no_comma).reasons != ()
+    assert check_files(original, worse, None, "severity-1", no_comma).checked.reasons == ()
+    assert check_files(original, worse, None, "severity-2", no_comma).checked.reasons != ()
     worse.write_text("", encoding="utf-8")
-    assert check_files(original, worse).reasons == ("empty",)
+    assert check_files(original, worse).checked.reasons == ("empty",)
 
 
 @each("line", "a\nb\n", "the a the b\n", "x y x\n")

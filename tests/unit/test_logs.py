@@ -18,9 +18,8 @@ from command_result import check_refusal
 from hypothesis import given, strategies as st
 from loops import each
 
-from distract.cli.bounds import INNER_SHARE, LIMIT, PRICE, SEED
 from distract.cli.main import COMMANDS, cli
-from distract.cli.options import RangeType
+from distract.cli.parameters import KindType
 from distract.core.errors import DataError, DistractError, UsageError
 from distract.data import archives
 from distract.data.datasets import load
@@ -28,7 +27,7 @@ from distract.data.tables import open_table
 from distract.judging import published as replay
 from distract.models.catalogue import catalogue
 from distract.models.provider import known_settings
-from distract.models.ranges import NumberRange, WholeRange
+from distract.models.ranges import INNER_SHARE, LIMIT, PRICE, SEED, NumberRange, Range, WholeRange
 from distract.studies.gate.limits import Limits, load_settings
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -273,7 +272,7 @@ def numeric() -> Iterator[tuple[click.Command, click.Parameter]]:
         assert command
         for option in command.params:
             default = option.default() if callable(option.default) else option.default
-            is_number = isinstance(option.type, RangeType | click.types.IntParamType | click.types.FloatParamType)
+            is_number = isinstance(getattr(option.type, "kind", option.type), Range | click.types.IntParamType)
             if is_number or (isinstance(default, int | float) and not isinstance(default, bool)):
                 yield command, option
 
@@ -292,14 +291,15 @@ def refusal(command: click.Command, *arguments: str) -> str:
 def test_all_commands_are_covered() -> None:
     options = [f"{command.name} {option.opts[0]}" for command, option in numeric()]
     assert len(options) > 70
-    assert {"attack --price-in", "gate --max-flip-rate", "plan-gate --power", "leaderboard --draws"} <= {*options}
+    assert {"attack --price-in", "gate --max-flip-rate", "gate --power", "leaderboard --draws"} <= {*options}
 
 
 @pytest.mark.parametrize(("command", "option"), [*numeric()])
 @pytest.mark.usefixtures("run")
 def test_hostile_number_is_one_line_or_within_bounds(command: click.Command, option: click.Option) -> None:
-    assert isinstance(option.type, RangeType), "a plain number has no bounds"
-    kind = option.type.bounds
+    assert isinstance(option.type, KindType), "a plain number has no bounds"
+    kind = option.type.kind
+    assert isinstance(kind, Range)
     assert math.isfinite(kind.least)
     assert math.isfinite(kind.most)
     for text in HOSTILE:
@@ -313,7 +313,7 @@ def test_hostile_number_is_one_line_or_within_bounds(command: click.Command, opt
             assert (len(refused.splitlines()), len(refused) < 200) == (1, True)
 
 
-@pytest.mark.parametrize("key", [name for name, setting in known_settings().items() if setting.bounds])
+@pytest.mark.parametrize("key", [name for name, setting in known_settings().items() if isinstance(setting.kind, Range)])
 def test_hostile_number_of_an_engine_setting_is_one_line(key: str, run: Any) -> None:
     for text in HOSTILE:
         check_refusal(run("attack", "--model-option", f"{key}={text}"), f"{key.replace('_', '-')} ", "expected a")
@@ -326,17 +326,17 @@ def test_any_text_is_a_number_within_bounds_or_refused(text: str) -> None:
             value = kind.read(text)
         except ValueError:
             continue
-        assert value == 0 or kind.least <= value <= kind.most
-        assert value == (0 if text == "all" else float(text) if isinstance(kind, NumberRange) else int(text))
+        assert value in (None, 0) or kind.least <= value <= kind.most
+        assert value == (None if text == "all" else float(text) if isinstance(kind, NumberRange) else int(text))
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("plan-gate", "--max-flip-rate", "10", "--true-rate", "0.02"), "write 0.10 for 10%"),
-        (("plan-gate", "--max-flip-rate", "10%", "--true-rate", "0.02"), "write 0.10 for 10%"),
-        (("plan-gate", "--max-flip-rate", "0.5%", "--true-rate", "0.02"), "write 0.005 for 0.5%"),
-        (("plan-gate", "--max-flip-rate", "0.1", "--true-rate", "5"), "write 0.05 for 5%"),
+        (("gate", "--plan", "--max-flip-rate", "10", "--true-rate", "0.02"), "write 0.10 for 10%"),
+        (("gate", "--plan", "--max-flip-rate", "10%", "--true-rate", "0.02"), "write 0.10 for 10%"),
+        (("gate", "--plan", "--max-flip-rate", "0.5%", "--true-rate", "0.02"), "write 0.005 for 0.5%"),
+        (("gate", "--plan", "--max-flip-rate", "0.1", "--true-rate", "5"), "write 0.05 for 5%"),
         (("gate", "r", "--max-flip-rate", "10"), "write 0.10 for 10%"),
         (("gate", "r", "--confidence", "95"), "write 0.95 for 95%"),
         (("compare", "a", "b", "--max-rise", "2.5"), "write 0.025 for 2.5%"),

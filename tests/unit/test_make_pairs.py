@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive, finish, set_up, write_rows
+from builders import case, drive, finish, select, set_up, write_rows
 from hypothesis import given, strategies as st
 from loops import each
 
@@ -270,7 +270,7 @@ def test_tweakset_is_made_saved_and_attacked(tmp_path: Path) -> None:
         assert {lineage.generator for lineage in worse if lineage} == {"rules"}
     save(cases, tmp_path / "t.jsonl")
     assert datasets.load(str(tmp_path / "t.jsonl")).cases == tuple(cases)
-    selected = session.select(data=str(tmp_path / "t.jsonl"), attacks=("severity-1",))
+    selected = select(data=str(tmp_path / "t.jsonl"), attacks=("severity-1",))
     setup = set_up("planted:fair", make_planted("fair"), tmp_path / "run")
     done = finish(session.prepare(selected, setup), tmp_path / "s")
     summary = json.loads(done.run.summary or "")
@@ -335,7 +335,7 @@ def models() -> dict[Role, Backend]:
 
 def record(path: Path, tally: Tally | None = None) -> Sequence[Rewrite]:
     """Write six cases with their rewrites to a file."""
-    selected = session.select(
+    selected = select(
         data="tweakset", attacks=ATTACKS, generator="w", asking=WRITING, verifier="v", models=models(), limit=6
     )
     return finish(rewrites_module.prepare(selected, path), path.with_suffix(".sqlite"), tally).result.rewrites
@@ -433,11 +433,9 @@ def test_rejected_rewrites_are_recorded(tmp_path: Path) -> None:
     """No severity text is accepted, so no pair can be attacked; both ways to run record the same rewrites."""
     opened: dict[Role, Backend] = {"generator": ScriptedBackend(lambda request: "No.", name="w")}
     options: dict[str, Any] = {"attacks": ("severity-2+sycophancy",), "limit": 3, "seed": 0}
-    writing = session.select(
-        data="tweakset", generator="w", models=opened, asking=GeneratorOptions(retries=0), **options
-    )
+    writing = select(data="tweakset", generator="w", models=opened, asking=GeneratorOptions(retries=0), **options)
     finish(rewrites_module.prepare(writing, tmp_path / "f.jsonl"), tmp_path / "s")
-    again = session.select(data=str(tmp_path / "f.jsonl"), generator="recorded", **options)
+    again = select(data=str(tmp_path / "f.jsonl"), generator="recorded", **options)
     for selected, out in ((writing, "one"), (again, "two")):
         setup = set_up("planted:fair", make_planted("fair"), tmp_path / out, helpers=selected.models)
         done = finish(session.prepare(selected, setup), tmp_path / "s")
@@ -450,7 +448,7 @@ def test_severity_of_any_name_has_its_lineage(monkeypatch: pytest.MonkeyPatch, t
     worse = replace(known["severity-1"], name="worse")
     monkeypatch.setattr(registry, "attacks", lambda: {"worse": worse, **known})
     opened: dict[Role, Backend] = {"generator": ScriptedBackend(write, name="w")}
-    selected = session.select(data="tweakset", attacks=("worse",), generator="w", models=opened, limit=2)
+    selected = select(data="tweakset", attacks=("worse",), generator="w", models=opened, limit=2)
     finish(rewrites_module.prepare(selected, tmp_path / "f.jsonl"), tmp_path / "s")
     cases = datasets.load(str(tmp_path / "f.jsonl")).cases
     assert worse.prompt is not None

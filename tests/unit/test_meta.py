@@ -29,6 +29,7 @@ from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.estimate import estimate
 from distract.studies.meta import session
 from distract.studies.meta.measures import Agreement
+from distract.studies.meta.options import MetaOptions
 from distract.studies.meta.panel import MetaResult, measure_judges
 from distract.studies.meta.session import MetaConfig, is_one_sided, judge_labelled, prepare, select
 from distract.studies.meta.study import document, from_run
@@ -145,7 +146,8 @@ def ready(
 ) -> Job[MetaResult]:
     selected = select([write(folder / "d.jsonl", cases)], (), limit, seed)
     backend = make_planted(judge) if isinstance(judge, str) else judge
-    return prepare(selected, set_up("j", backend, folder / out, names, **more), control=control)
+    options = MetaOptions(control=control, protocols=names)  # type: ignore[arg-type]
+    return prepare(options, set_up("j", backend, folder / out, names, **more), selected)
 
 
 def run(job: Job[MetaResult], store: Path | None = None, tally: Tally | None = None) -> LoadedRun:
@@ -473,5 +475,5 @@ def test_judging_its_own_family_is_noted(tmp_path: Path) -> None:
     responses = (Response("gpt-4", ("Red.",)), Response("claude-v1", ("Blue.",)))
     selected = select([write(tmp_path / "d.jsonl", [case(responses=responses, preferred="gpt-4")])], (), None, 0)
     for judge, notes in (("gpt-4o", 1), ("planted:fair", 0)):
-        job = prepare(selected, set_up(judge, make_planted("fair"), tmp_path / "r", ["base"]))
+        job = prepare(MetaOptions(), set_up(judge, make_planted("fair"), tmp_path / "r", ["base"]), selected)
         assert len(job.parameters["self_judging"]) == notes

@@ -158,7 +158,7 @@ def test_absent_roles_and_non_models_are_not_opened() -> None:
 
 
 def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path) -> None:
-    options = Options(dtype="float32", revision="abc", settings={"trust_remote_code": True})
+    options = Options(dtype="float32", revision="abc", model_options={"trust_remote_code": True})
     backends = open_backends(
         {"judge": "transformers:org/judge", "generator": "transformers:org/writer@v2", "verifier": EMBEDDED}, options
     )
@@ -189,12 +189,12 @@ def test_options_apply_to_local_models_and_revision_to_the_judge(tmp_path: Path)
     ),
     ("planted:fair", Options(revision="abc"), "loads no model"),
     (EMBEDDED, Options(revision="abc"), "one fixed file without code"),
-    (EMBEDDED, Options(settings={"trust_remote_code": True}), "one fixed file without code"),
+    (EMBEDDED, Options(model_options={"trust_remote_code": True}), "one fixed file without code"),
     (EMBEDDED, Options(concurrency=4), "--concurrency is for models on "),
     (EMBEDDED, Options(base_url="http://h/v1"), "--base-url is for models on an OpenAI-compatible server"),
     (
         EMBEDDED,
-        Options(settings={"tensor_parallel": 2}),
+        Options(model_options={"tensor_parallel": 2}),
         "--model-option tensor-parallel is for models on Ray workers or vLLM",
     ),
     ("http://h/v1#m", Options(dtype="float32"), "http://h/v1#m is asked on a server; remove the option"),

@@ -12,8 +12,9 @@ from builders import write_rows
 from command_result import check_refusal, fits
 
 import distract
-from distract.cli.command import PANELS, Option
+from distract.cli.command import PANELS
 from distract.cli.main import COMMANDS, SECTIONS, cli
+from distract.cli.parameters import Option
 from distract.core.errors import UsageError
 from distract.models import hardware
 from distract.models.options import COMMON, Options, flag
@@ -54,7 +55,7 @@ class TestEngineSettings:
         for name, setting in known_settings().items():
             assert (setting.key, bool(setting.help), bool(uses()[name])) == (name.replace("_", "-"), True, True)
             assert isinstance(setting.default, bool) or setting.read(setting.default) == setting.default
-        own = {"settings", "catalogue", "revision", "price_in", "price_out", "judge_version", "dry_run", "lenient"}
+        own = {"model_options", "catalogue", "revision", "price_in", "price_out", "judge_version", "dry_run", "lenient"}
         assert {each.name for each in fields(Options)} - known_settings().keys() == own
 
     def test_commands_offer_common_settings_and_model_option(self) -> None:
@@ -94,7 +95,10 @@ class TestEngineSettings:
 
     @pytest.mark.parametrize("name", ["report", "list", "flips", "compare"])
     def test_command_without_models_suggests_no_setting(self, run: Any, name: str) -> None:
-        assert "No such option" in run(name, "--timeout", "3").err
+        assert (
+            "no option --timeout: it is an option of attack, check, consistency and others"
+            in run(name, "--timeout", "3").err
+        )
 
     @pytest.mark.parametrize(
         "arguments",
@@ -140,7 +144,7 @@ class TestHelp:
         for title, names in SECTIONS.items():
             assert f"\n{title}:\n" in ran.out
             for name in names:
-                summary = (command(name).help or "").partition(".\n")[0]
+                summary = (command(name).help or "").partition(".\n")[0].removesuffix(".")
                 assert summary in ran.words
         assert [name for section in SECTIONS.values() for name in section] == [*COMMANDS]
 

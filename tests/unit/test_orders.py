@@ -113,7 +113,7 @@ def test_one_order_is_drawn_by_seed_case_and_authors(others: tuple[Response, ...
 
 @given(st.sampled_from(get_args(Orders)), st.integers(1, 5), st.integers(0, 9))
 def test_any_orders_combine_with_any_number_of_samples(orders: Orders, samples: int, seed: int) -> None:
-    manner = Manner(orders, samples, answer_tokens=7, seed=seed)
+    manner = Manner(orders, samples=samples, answer_tokens=7, seed=seed)
     judgments, rounds = drive(ask_in_orders(protocol(), PAIR, manner), lambda r: Reply())
     sent = [one for requests in rounds for one in requests]
     assert len(sent) == len({one.key for one in sent}) == len(judgments) * samples
@@ -127,7 +127,7 @@ def test_any_orders_combine_with_any_number_of_samples(orders: Orders, samples: 
 
 def test_nested_samples_have_distinct_indices() -> None:
     nine = protocol(ask=lambda comparison: ask_repeatedly(protocol(), 9, comparison))
-    _, rounds = drive(ask_in_orders(nine, PAIR, Manner("given", 3)), lambda r: Reply())
+    _, rounds = drive(ask_in_orders(nine, PAIR, Manner("given", samples=3)), lambda r: Reply())
     assert sorted(one.sample for one in rounds[0]) == [*range(27)]
 
 
@@ -190,9 +190,9 @@ def test_scores_are_averaged() -> None:
 
 @each(
     "fields, problem",
-    ({"orders": "all"}, "--orders all"),
-    ({"samples": 0}, "--samples 0"),
-    ({"answer_tokens": 0}, "--answer-tokens 0"),
+    ({"orders": "all"}, "orders 'all'"),
+    ({"samples": 0}, "samples 0"),
+    ({"answer_tokens": 0}, "answer_tokens 0"),
 )
 def test_wrong_manner_is_one_clear_error(fields: dict[str, object], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):

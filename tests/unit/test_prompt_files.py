@@ -407,8 +407,12 @@ class TestJudgeFile:
         assert dict(file.options) == {"base_url": "http://127.0.0.1:1/v1", "timeout": 3.0, "attempts": 2}
         (_, (request, _)) = judge(file.protocol, "5")
         assert (request.max_tokens, request.temperature) == (7, 1.0)
-        options = file.under(Options(settings={"attempts": 9}))
-        assert (options.timeout, options.settings["attempts"], options.base_url) == (3.0, 9, "http://127.0.0.1:1/v1")
+        options = file.under(Options(model_options={"attempts": 9}))
+        assert (options.timeout, options.model_options["attempts"], options.base_url) == (
+            3.0,
+            9,
+            "http://127.0.0.1:1/v1",
+        )
 
     def test_second_verdict_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "p.txt").write_text(f"{ONE}[verdict]\nscale = [0, 5]\n")

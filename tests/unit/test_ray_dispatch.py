@@ -342,7 +342,7 @@ def test_replies_are_stored_under_the_engine_of_the_workers() -> None:
 def test_settings_of_another_engine_are_refused(options: dict[str, object], message: str) -> None:
     pytest.importorskip("ray")
     with pytest.raises(UsageError, match=message):
-        open_judge("smollm2-135m", Options(engine="ray", workers=1, settings=options))
+        open_judge("smollm2-135m", Options(engine="ray", workers=1, model_options=options))
 
 
 def test_logs_of_workers_are_safe_notes_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

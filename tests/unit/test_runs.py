@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, damage_file, finish, request, row, run_parameters, scored, set_up, verdict
+from builders import case, damage_file, finish, request, row, run_parameters, scored, select, set_up, verdict
 from command_result import Run, check_refusal
 from hypothesis import example, given, strategies as st
 from loops import each
@@ -372,7 +372,7 @@ def test_run_says_early_and_then_rarely_what_it_shows(tmp_path: Path, monkeypatc
 
 
 def test_summary_equals_the_summary_of_reloaded_rows(tmp_path: Path) -> None:
-    selected = session.select(data="tweakset", limit=3, attacks=("assertiveness", "severity-1"), control=True)
+    selected = select(data="tweakset", limit=3, attacks=("assertiveness", "severity-1"), control=True)
     setup = set_up("planted:bold", make_planted("bold"), tmp_path / "r")
     done = finish(session.prepare(selected, setup), tmp_path / "store")
     again = summarise(done.study, load(tmp_path / "r"))

@@ -35,7 +35,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         ("judge = 'planted:fair'\nmodel-option = {timeout = 3, concurrency = 2}", (), "planted:fair", 24,
          "judge, concurrency, timeout"),
         ("judge = 'planted:fair'\nmodel-option = ['timeout=3']", (), "planted:fair", 24, "judge, timeout"),
-        ("judge = 'planted:fair'\n[plan-gate]\nmax-flip-rate = 0.1", (), "planted:fair", 24, "judge"),
+        ("judge = 'planted:fair'\n[compare]\nmax-flip-rate = 0.1", (), "planted:fair", 24, "judge"),
 ])  # fmt: skip
 def test_file_sets_untyped_options(
     run: Any, text: str, typed: tuple[str, ...], judge: str, cases: int, names: str | None
@@ -85,7 +85,7 @@ def test_nearest_file_counts_and_two_in_one_folder_are_refused(
         ("limit = 0x" + "f" * 9000, PLANNED, ":1: limit: expected a number, found a number that is far too large"),
         ("limit = true", PLANNED, ":1: limit: expected a number, found true"),
         ("limit = 2026-01-01", PLANNED, ":1: limit: expected a number, found datetime.date"),
-        ("orders = 'none'", PLANNED, ":1: orders: 'none' is not one of"),
+        ("orders = 'none'", PLANNED, ":1: orders: 'none': expected both, one, given or swapped"),
         ("generator = ' '", PLANNED, ":1: generator: expected a text in quotes, found ' '"),
         ('out = "a\\u0000b"', PLANNED, ":1: out: expected a text in quotes"),
         ("seed = 1\nse_ed = 2", PLANNED, ":2: se-ed: unknown setting"),

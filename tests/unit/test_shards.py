@@ -377,7 +377,7 @@ def test_shard_with_no_valid_verdict_is_inconclusive(run: Run) -> None:
             ("gate", "--judge", "planted:bold", "--max-flip-rate", "0.1"),
             "no option --shard: use `distract attack --shard I/N` for each part, `distract merge`, then `distract gate",
         ),
-        (("explain", "r"), "No such option '--shard'."),
+        (("explain", "r"), "no option --shard: it is an option of attack"),
         ((*LINES["attack"], "--shard", "1/2"), "Option '--shard' is given 2 times"),
     ],
 )

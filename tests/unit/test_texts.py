@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import finish, row, set_up, verdict
+from builders import finish, row, select, set_up, verdict
 from command_result import Run
 from loopback import FakeServer, ReceivedRequest, completion
 from loops import each
@@ -16,8 +16,8 @@ from test_leaderboard_design import data
 import distract
 from distract.core.job import FinishedRun
 from distract.core.recorder import MAX_TEXT, Recorder
-from distract.core.records import Answer, Judgment, ParseFailure, Reply, Request, Side
-from distract.core.runs import KeepText, load
+from distract.core.records import Answer, Judgment, KeepText, ParseFailure, Reply, Request, Side
+from distract.core.runs import load
 from distract.models.scripted import ScriptedBackend
 from distract.studies import execution
 from distract.studies.attack import session
@@ -36,7 +36,7 @@ def say(request: Request) -> Reply:
 
 
 def attack_job(folder: Path, keep_text: KeepText, backend: ScriptedBackend, **more: Any) -> Any:
-    selected = session.select(data="tweakset", generator="rules", attacks=("sycophancy",), limit=4, seed=0)
+    selected = select(data="tweakset", generator="rules", attacks=("sycophancy",), limit=4, seed=0)
     protocols = more.pop("protocols", ("absolute", "cot", "prepair"))
     return session.prepare(selected, set_up("j", backend, folder, protocols, keep_text=keep_text, **more))
 
@@ -226,7 +226,7 @@ def test_every_command_takes_the_option(run: Run, command: str, more: tuple[str,
 
 def test_settings_file_takes_the_option(run: Run) -> None:
     line = ("attack", "--judge", "planted:garbage", "--limit", "2", "--attack", "sycophancy")
-    assert "'some' is not one of 'failures', 'all', 'none'" in run(*line, "--keep-text", "some").err
+    assert "'some': expected failures, all or none" in run(*line, "--keep-text", "some").err
     Path("distract.toml").write_text('keep-text = "none"\n')
     assert run(*line, "--out", "r").code == 3
     assert texts(Path("r")) == []
@@ -238,7 +238,7 @@ def test_python_takes_the_option(run: Run) -> None:
     assert texts(result.path)
     again = distract.attack(**more, keep_text="none")
     assert (again.path, texts(again.path)) == (result.path, [])
-    with pytest.raises(distract.UsageError, match=r"^--keep-text some: expected one of failures, all, none"):
+    with pytest.raises(distract.UsageError, match="keep_text 'some': expected failures, all or none"):
         distract.attack(**more, keep_text="some")
 
 

@@ -15,6 +15,7 @@ from distract.core.records.requests import MAX_TOKENS as MAX_TOKENS
 from distract.core.records.requests import NO_REPLY as NO_REPLY
 from distract.core.records.requests import ORDINALS as ORDINALS
 from distract.core.records.requests import Answer as Answer
+from distract.core.records.requests import KeepText as KeepText
 from distract.core.records.requests import Message as Message
 from distract.core.records.requests import ParseFailure as ParseFailure
 from distract.core.records.requests import Reply as Reply

@@ -116,6 +116,10 @@ class Reply:
         return self.failure is None or not self.failure.startswith(NO_REPLY)
 
 
+KeepText = Literal["failures", "all", "none"]
+"""The judge's own words that a run folder keeps: those that could not be read, all, or none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A reply in words, or one that could not be read, behind a judgment."""

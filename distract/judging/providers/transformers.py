@@ -21,7 +21,9 @@ class LocalOptions:
     engine: str | None = None
     dtype: str = "auto"
     quantization: str | None = None
-    trust_remote_code: bool = setting(False, "run code that comes with a model")
+    trust_remote_code: bool = setting(
+        False, "run code that comes with a model", typed="it runs code contained in a model"
+    )
     revision: str | None = None
 
     def collect(self, target: Target) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -98,7 +98,7 @@ def ask(judge: str, protocol: Protocol, manner: Manner, helped: bool, anchor: An
     """Judge the comparison of an anchor, in its order."""
     case, row = anchor.case, anchor.row
     a, b = anchor.pair
-    own = Manner(anchor.orders, manner.samples, manner.answer_tokens, manner.seed)
+    own = replace(manner, orders=anchor.orders)
     empty = partial(
         Row,
         case.id,

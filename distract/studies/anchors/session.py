@@ -22,6 +22,7 @@ from distract.studies.anchors import maker, view
 from distract.studies.anchors.anchor_file import AnchorSet
 from distract.studies.anchors.checker import REPEATS, AnchorCheck, check_anchors, check_power
 from distract.studies.anchors.maker import RESERVE, Candidates
+from distract.studies.anchors.options import MakeOptions
 from distract.studies.anchors.rounds import Progress, Rounds
 from distract.studies.drift import JudgeChanged, is_pinned
 from distract.studies.eligibility import check_fit
@@ -46,18 +47,10 @@ class AnchorJob:
         return 0 if self.is_pinned else min(len(self.candidates.anchors), round(self.size * RESERVE))
 
 
-def prepare(
-    setup: Setup,
-    data: object,
-    responses: Sequence[str],
-    columns: Mapping[str, str],
-    size: int,
-    limit: int | None,
-    seed: int,
-) -> AnchorJob:
+def prepare(setup: Setup, options: MakeOptions) -> AnchorJob:
     """Draw the candidates; raise UsageError if they or the protocols do not fit."""
-    protocol = _only(setup.protocols)
-    loaded = datasets.load(data, responses, seed, columns, limit)
+    protocol, limit, seed, size = _only(setup.protocols), options.limit, options.seed, options.size
+    loaded = datasets.load(options.data, options.responses, seed, options.columns, limit)
     candidates = maker.draw_candidates(setup.judge, protocol, setup.manner, setup.helped, loaded.cases, limit, seed)
     check_fit([protocol], {"flip"}, [one.case for one in candidates.anchors], setup.helped)
     return AnchorJob(setup, loaded.record, candidates, size, is_pinned(setup.backend))

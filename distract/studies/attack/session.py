@@ -31,7 +31,6 @@ from distract.judging.pass_marks import find_mark
 from distract.judging.verdicts import outcome
 from distract.report.phrases import rule_lines
 from distract.rewriting import writer_choice
-from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.stand_in import stand_in
 from distract.rewriting.writers import Writer
@@ -45,6 +44,7 @@ from distract.studies.attack.exchange import (
     number_exchanges,
     pair_prompts,
 )
+from distract.studies.attack.options import PROTOCOLS, AttackOptions, ScopeOptions
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.eligibility import Degradation, check_fit, parse_attacks
 from distract.studies.execution import set_up
@@ -183,10 +183,6 @@ class _CaseAudit:
         return (yield from self._judge(partial(row, side(a), side(b)), a, b))
 
 
-PROTOCOLS = ("pairwise", "pointwise")
-"""The protocols of ``distract attack`` if none is named: a small judge discriminates best by pointwise scores."""
-
-
 @dataclass(frozen=True)
 class AttackSelection:
     """The data, attacks and writer of a command.
@@ -220,32 +216,25 @@ class AttackSelection:
 
 
 def select(
-    *,
-    data: object = "tweakset",
-    responses: Sequence[str] = (),
-    columns: Mapping[str, str] = MappingProxyType({}),
-    attacks: Sequence[str] = (),
-    measures: Sequence[str] = (),
-    generator: str | None = None,
-    asking: GeneratorOptions | None = None,
-    verifier: str | None = None,
+    options: ScopeOptions,
     models: Mapping[Role, Backend] = MappingProxyType({}),
-    limit: int | None = None,
-    seed: int = 0,
-    control: bool = False,
-    probe: bool = True,
+    *,
+    measures: Sequence[str] = (),
     is_matched: bool = True,
 ) -> AttackSelection:
     """Check that data, attacks and writer fit together.
 
-    With ``control``, add the controls, and those that belong to the attacks if ``is_matched``.
+    If the options ask for controls, add them, and those that belong to the attacks if ``is_matched``.
     """
-    loaded = datasets.load(data, responses, seed, columns, limit)
+    attacks, limit, seed = options.attacks, options.limit, options.seed
+    control, probe = getattr(options, "control", False), getattr(options, "probe", True)
+    named = writer_choice.name_verifier(options.generator, options.verifier)
+    verifier = named if "verifier" in models else None
+    loaded = datasets.load(options.data, options.responses, seed, options.columns, limit)
     scope = selection.find_scope(attacks, measures, loaded.cases)
-    asking = asking or GeneratorOptions()
     on_record = selection.has_recorded(scope, loaded.cases)
     absent = selection.list_absent(scope, attacks, loaded.cases)
-    writer = writer_choice.choose_writer(generator, asking, models, on_record, scope.writing, absent)
+    writer = writer_choice.choose_writer(options.generator, options, models, on_record, scope.writing, absent)
     if writer.name == "recorded":
         scope = selection.keep_recorded(scope, attacks, loaded.cases, writer.by_rule)
     elif not measures and not {*parse_attacks(attacks)} & {*scope.degradations}:
@@ -258,7 +247,7 @@ def select(
     left_out += loaded.left_out
     resampled = [RESAMPLED] if control and "flip" in scope.designs else []
     control_of = {one.name: selection.find_control(one, writer, scope.attacks) for one in scope.attacks}
-    verify = writer_choice.choose_verifier(verifier, asking)
+    verify = writer_choice.choose_verifier(verifier, options)
     parameters = {
         "data": loaded.record,
         "left_out": dict(sorted(left_out.items())),
@@ -276,10 +265,11 @@ def select(
         # Record it only if set, so that other runs keep their identity.
         **({"control_of": {name: control for name, control in control_of.items() if control}} if is_matched else {}),
         "net": scope.net,
-        **writer_choice.describe_writer(writer, asking, verify, models, scope.writing),
+        **writer_choice.describe_writer(writer, options, verify, models, scope.writing),
     }
     # Record it as the user wrote it: absolute paths are private.
-    source = {"data": data, "responses": list(responses)} if isinstance(data, str) else None
+    is_named = isinstance(options.data, str)
+    source = {"data": options.data, "responses": list(options.responses)} if is_named else None
     return AttackSelection(loaded, scope, cases, writer, verify, seed, parameters, models, source, probe)
 
 
@@ -358,15 +348,7 @@ def prepare(selected: AttackSelection, setup: Setup) -> Job[Any]:
     )
 
 
-def open_selection(
-    judge: str, more: dict[str, Any], listener: Listener, protocols: Sequence[str] = ()
-) -> tuple[AttackSelection, Setup]:
-    """Open the models and select what to audit; ``protocols`` are used if the options name none."""
-    setup, asking = set_up(judge, more, listener, protocols)
-    limit = more.pop("limit") or None
-    return select(asking=asking, models=setup.helpers, limit=limit, **more), setup
-
-
-def attack_job(judge: str, more: dict[str, Any], listener: Listener) -> Job[Any]:
-    """Prepare the job of ``distract attack`` from a user's options."""
-    return prepare(*open_selection(judge, more, listener, PROTOCOLS))
+def attack_job(options: AttackOptions, listener: Listener) -> Job[Any]:
+    """Prepare the job of ``distract attack``."""
+    setup = set_up(options, listener, PROTOCOLS)
+    return prepare(select(options, setup.helpers, measures=options.measures), setup)

@@ -67,14 +67,14 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledCheck:
-    """A checked rewrite with a known label; ``line`` is its place in the file."""
+class CheckedRewrite:
+    """A checked rewrite; in a labelled set with its label, and ``line`` is its place in the file."""
 
     checked: CheckResult
-    line: int
-    label: str
-    style: str
-    kind: str
+    line: int = 0
+    label: str = ""
+    style: str = ""
+    kind: str = ""
     changed: tuple[str, ...] = ("",)
     odds: Mapping[str, float] = field(default_factory=dict)  # that a sentence says the same, as the verifier reads it
     ruled: CheckResult | None = None  # by the rules alone, which the verifier reads
@@ -125,7 +125,7 @@ def check_pair(pair: RewritePair, denied: frozenset[str] = frozenset()) -> Check
     return CheckResult(pair, reasons, evidence, facts, turns)
 
 
-def check_labelled(path: Path) -> list[LabelledCheck]:
+def check_labelled(path: Path) -> list[CheckedRewrite]:
     """Check every rewrite of a labelled set."""
     checks = [_check_item(item) for item in read_lines(read_text(path), str(path))]
     if not checks:
@@ -133,7 +133,7 @@ def check_labelled(path: Path) -> list[LabelledCheck]:
     return checks
 
 
-def read_by(verifier: Verifier, labelled: LabelledCheck) -> Plan[LabelledCheck]:
+def read_by(verifier: Verifier, labelled: CheckedRewrite) -> Plan[CheckedRewrite]:
     """Let a model read the sentences that the rules let stay, and put back those below its threshold."""
     checked = labelled.checked
     if checked.reasons:
@@ -143,7 +143,7 @@ def read_by(verifier: Verifier, labelled: LabelledCheck) -> Plan[LabelledCheck]:
     return set_threshold(replace(labelled, odds=odds, ruled=checked), verifier.threshold)
 
 
-def set_threshold(labelled: LabelledCheck, threshold: float) -> LabelledCheck:
+def set_threshold(labelled: CheckedRewrite, threshold: float) -> CheckedRewrite:
     """Return what another threshold would decide."""
     if not labelled.odds or labelled.ruled is None:
         return labelled
@@ -152,7 +152,7 @@ def set_threshold(labelled: LabelledCheck, threshold: float) -> LabelledCheck:
     return replace(labelled, checked=check_pair(left, denied) if denied else labelled.ruled)
 
 
-def measure_thresholds(labelled: Sequence[LabelledCheck]) -> list[ErrorRate]:
+def measure_thresholds(labelled: Sequence[CheckedRewrite]) -> list[ErrorRate]:
     """Compute both error rates over all at each of ``THRESHOLDS``; ``style`` is the threshold."""
     rates = list[ErrorRate]()
     for threshold in THRESHOLDS:
@@ -161,7 +161,7 @@ def measure_thresholds(labelled: Sequence[LabelledCheck]) -> list[ErrorRate]:
     return rates
 
 
-def count_unread(labelled: Iterable[LabelledCheck]) -> tuple[int, int]:
+def count_unread(labelled: Iterable[CheckedRewrite]) -> tuple[int, int]:
     """Count the sentences on which the verifier gave no verdict, and all that it read."""
     odds = [value for one in labelled for value in one.odds.values()]
     return odds.count(UNREAD), len(odds)
@@ -173,7 +173,7 @@ def choose_threshold(rates: Sequence[ErrorRate], wanted: float) -> str | None:
     return next((one.style for one in missed if one.value <= wanted), None)
 
 
-def error_rates(labelled: Sequence[LabelledCheck]) -> list[ErrorRate]:
+def error_rates(labelled: Sequence[CheckedRewrite]) -> list[ErrorRate]:
     """Compute both error rates over all, by style, by kind, and by both; in a total order."""
     rates = []
     for label, measure in ERRORS.items():
@@ -189,7 +189,7 @@ def error_rates(labelled: Sequence[LabelledCheck]) -> list[ErrorRate]:
     return rates
 
 
-def labelled_document(labelled: Sequence[LabelledCheck], wanted: float) -> dict[str, Any]:
+def labelled_document(labelled: Sequence[CheckedRewrite], wanted: float) -> dict[str, Any]:
     """Build the document of error rates and mistakes; with a verifier also of its thresholds."""
     wrong = [
         {**{name: getattr(item, name) for name in ("line", "label", "style", "kind")}, "reasons": item.checked.reasons}
@@ -212,9 +212,11 @@ def labelled_document(labelled: Sequence[LabelledCheck], wanted: float) -> dict[
     return {**document, "mistakes": wrong}
 
 
-def pair_document(checked: CheckResult) -> dict[str, Any]:
-    """Build the document of one rewrite."""
+def pair_document(rewrite: CheckedRewrite) -> dict[str, Any]:
+    """Build the document of one rewrite, with what a verifier read."""
+    checked = rewrite.checked
     return {
+        **({"odds": round_values(dict(rewrite.odds))} if rewrite.ruled else {}),
         "accepted": not checked.reasons,
         "reasons": checked.reasons,
         "repaired": checked.repaired,
@@ -248,7 +250,7 @@ def check_files(
     prompt: Path | None = None,
     attack: str | None = None,
     constraints: Sequence[str] = (),
-) -> CheckResult:
+) -> CheckedRewrite:
     """Check a rewrite in a file against its original in another."""
     parsed = []
     for raw in constraints:
@@ -261,10 +263,11 @@ def check_files(
         parsed.append(parse(value))
     before, after = ((read_text(path).rstrip("\n"),) for path in (original, rewrite))
     turns = (read_text(prompt),) if prompt else ()
-    return check_pair(RewritePair(turns, before, after, registry.get_attack(attack) if attack else None, tuple(parsed)))
+    pair = RewritePair(turns, before, after, registry.get_attack(attack) if attack else None, tuple(parsed))
+    return CheckedRewrite(check_pair(pair))
 
 
-def _check_item(item: Item) -> LabelledCheck:
+def _check_item(item: Item) -> CheckedRewrite:
     style, label = item.text("style"), item.text("label")
     if label not in LABELS:
         item.fail(f"expected faithful or changed, found {label!r}", "label")
@@ -280,7 +283,7 @@ def _check_item(item: Item) -> LabelledCheck:
     changed = item.turns("changed") if item.has("changed") else ("",)
     if lacking := [part for part in changed if part not in "\n\n".join(pair.rewrite)]:
         item.fail(f"expected words of the rewrite, found {lacking[0][:60]!r}", "changed")
-    return LabelledCheck(check_pair(pair), item.line, label, style, kind, changed)
+    return CheckedRewrite(check_pair(pair), item.line, label, style, kind, changed)
 
 
 def _find_attack(style: str) -> Attack:

@@ -15,9 +15,8 @@ from distract.report.glossary import explain
 from distract.report.phrases import rate_cells
 from distract.studies.check.audit import (
     ERRORS,
-    CheckResult,
+    CheckedRewrite,
     ErrorRate,
-    LabelledCheck,
     choose_threshold,
     count_unread,
     measure_thresholds,
@@ -27,8 +26,9 @@ from distract.studies.differences import mark_difference
 _NAMES = dict(zip(ERRORS.values(), ("Faithful rewrites rejected", "Changed rewrites accepted"), strict=True))
 
 
-def pair_report(checked: CheckResult) -> Iterator[Block]:
-    """A verdict with its reasons, rule by rule, and the difference."""
+def pair_report(rewrite: CheckedRewrite) -> Iterator[Block]:
+    """A verdict with its reasons, rule by rule, what a verifier read, and the difference."""
+    checked = rewrite.checked
     yield _format_verdict(checked.reasons)
     for kind, difference in checked.facts.items():
         facts = {"kept": difference.kept, "lost": difference.lost, "invented": difference.invented}
@@ -42,6 +42,9 @@ def pair_report(checked: CheckResult) -> Iterator[Block]:
             yield Sentence(Words((Span(f"{kind}: "), *separated)), apart=False)
     yield Note(explain({"kept, lost, invented"}), apart=False)
     yield Sentence("evidence: " + ", ".join(f"{name} {value}" for name, value in checked.evidence), apart=False)
+    if rewrite.odds:
+        odds = ", ".join(f"{line(sentence)} ({value:.1f})" for sentence, value in rewrite.odds.items())
+        yield Sentence(f"log-odds that a sentence says the same: {odds}", apart=False)
     yield mark_difference("\n\n".join(checked.pair.original), "\n\n".join(checked.pair.rewrite))
     if checked.repaired != checked.pair.rewrite:
         yield Sentence("what would be judged, with sentences put back:")
@@ -62,7 +65,7 @@ def run_report(rewrites: Sequence[Rewrite]) -> Iterator[Block]:
             yield mark_difference("\n\n".join(rewrite.original), "\n\n".join(r.turns), apart=False)
 
 
-def threshold_report(labelled: Sequence[LabelledCheck], wanted: float) -> Iterator[Block]:
+def threshold_report(labelled: Sequence[CheckedRewrite], wanted: float) -> Iterator[Block]:
     """Both error rates over the threshold of the verifier, unless it gave no verdict on half of the sentences."""
     unread, read = count_unread(labelled)
     if unread:

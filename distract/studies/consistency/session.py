@@ -21,6 +21,7 @@ from distract.core.records import BASELINE, Case, CaseResult, Response, Rewrite,
 from distract.data import datasets
 from distract.judging.comparison import comparable_responses, exclusion_reason, judge_comparison, side
 from distract.judging.orders import DEFAULT, Manner
+from distract.studies.consistency.options import ConsistencyOptions
 from distract.studies.eligibility import pair_obstacle
 from distract.studies.setup import Setup, draw
 
@@ -152,20 +153,10 @@ def _judge_with_third(row: Row, case: Case, triple: Drawn, protocol: Protocol, p
     return replace(judged, judgments=tuple(judgment.mirror() for judgment in judged.judgments))
 
 
-def prepare(
-    setup: Setup,
-    *,
-    data: str,
-    responses: Sequence[str] = (),
-    columns: Mapping[str, str] = MappingProxyType({}),
-    sets: int = 4,
-    limit: int | None = None,
-    seed: int = 0,
-) -> Job[Any]:
+def prepare(options: ConsistencyOptions, setup: Setup) -> Job[Any]:
     """Check data, protocols and the run folder."""
-    if sets < 1:
-        raise UsageError(f"--sets {sets}: expected a number of triples and quadruples from 1")
-    loaded = datasets.load(data, responses, seed, columns, limit)
+    limit, seed, sets = options.limit, options.seed, options.sets
+    loaded = datasets.load(options.data, options.responses, seed, options.columns, limit)
     few, cure = "fewer than three responses by different authors", "name data with three or four responses per prompt"
     drawn = draw(loaded, loaded.cases, lambda case: len(comparable_responses(case)) > 2, few, cure, limit, seed)
     cases = drawn.cases

@@ -251,7 +251,7 @@ def too_few_reason(
     takes = f"{least:,}" if least is not None else f"more than {LONGEST:,}"
     row, hit = MEASURES[measure], MEASURES[measure].hit
     ends = (threshold, rate) if row.better == "low" else (1 - threshold, 1 - rate)
-    command = f"distract plan-gate --{row.limit} {ends[0]:g} --true-rate {ends[1]:g} --checks {checks}"
+    command = f"distract gate --plan --{row.limit} {ends[0]:g} --true-rate {ends[1]:g} --checks {checks}"
     name = "the check" if checks == 1 else f"{checks} checks"
     needed = unit if unit == "prompts" else comparisons
     return (

@@ -27,10 +27,11 @@ from distract.studies.attack import session
 from distract.studies.attack.session import AttackSelection
 from distract.studies.drift import JudgeChanged
 from distract.studies.eligibility import Degradation, parse_attacks
-from distract.studies.execution import run_job
+from distract.studies.execution import run_job, set_up
 from distract.studies.gate import finished as run_gate, identity, live
 from distract.studies.gate.identity import list_changes, unusable_reason
 from distract.studies.gate.limits import LIMITS, Limits, has_rate, list_kinds, list_rates, load_settings, merge_limits
+from distract.studies.gate.options import GateOptions
 from distract.studies.gate.verdict import Verdict, undecided_verdict
 from distract.studies.listener import Listener
 
@@ -79,36 +80,33 @@ RUN_OPTIONS = (
 """The options that also apply to a finished run."""
 
 
-def decide(
-    run: Path | None, more: dict[str, Any], written: Mapping[str, str], listener: Listener
-) -> tuple[Verdict, LoadedRun | None]:
-    """Decide whether rewrites mislead a judge too often."""
-    unlabelled_reason = _check_waiver(more.get("probe", True), more.pop("unlabelled_reason", None))
-    baseline_path, control = more.pop("baseline", None), more.get("control", False)
-    if more.get("max_rise") is not None and baseline_path is None:
+def decide(options: GateOptions, written: Mapping[str, str], listener: Listener) -> tuple[Verdict, LoadedRun | None]:
+    """Decide whether rewrites mislead a judge too often; ``written`` has the options given, by name."""
+    unlabelled_reason, control = _check_waiver(options.probe, options.unlabelled_reason), options.control
+    if options.max_rise is not None and options.baseline is None:
         raise UsageError("--max-rise needs --baseline")
-    overrides = {name: value for name in LIMITS if (value := more.pop(name, None)) is not None}
-    limits = merge_limits(load_settings(more.pop("config", None)), overrides)
-    anchors = None if (place := more.pop("anchors", None)) is None else read_anchors(place)
-    baseline = None if baseline_path is None else runs.load(baseline_path)
+    overrides = {name: value for name in LIMITS if (value := getattr(options, name)) is not None}
+    limits = merge_limits(load_settings(options.config), overrides)
+    anchors = None if options.anchors is None else read_anchors(options.anchors)
+    baseline = None if options.baseline is None else runs.load(options.baseline)
     if baseline is not None and (why := unusable_reason(baseline)):
-        raise UsageError(f"{baseline_path} {why}")
+        raise UsageError(f"{options.baseline} {why}")
     if baseline is None and not (limits.measures or limits.others):
-        options = " or ".join(f"--{row.limit}" for row in list_rates() if row.is_paired)
-        raise UsageError(f"no threshold: give {options}, the same in [tool.distract.gate], or --baseline")
+        flags = " or ".join(f"--{row.limit}" for row in list_rates() if row.is_paired)
+        raise UsageError(f"no threshold: give {flags}, the same in [tool.distract.gate], or --baseline")
     if baseline is not None and control:
         raise UsageError("--control needs a threshold; with --baseline, the noise affects both runs alike")
-    if run is None:
+    if options.run is None:
         if limits.means:
             option = MEASURES[limits.means[0]].limit
             raise UsageError(f"--{option} needs a finished run: run `distract attack` first, then gate its folder")
-        verdict, loaded = _decide_live(limits, overrides, baseline, anchors, more, listener, unlabelled_reason)
+        verdict, loaded = _decide_live(options, limits, overrides, baseline, anchors, listener, unlabelled_reason)
     else:
         if "judge" in written:
             raise UsageError("name a finished run or a --judge, not both")
         if live_only := [option for name, option in written.items() if name not in RUN_OPTIONS]:
             raise UsageError(f"{live_only[0]} needs --judge; it cannot change a finished run")
-        verdict, loaded = _decide_finished(run, limits, overrides, baseline, control, unlabelled_reason)
+        verdict, loaded = _decide_finished(options.run, limits, overrides, baseline, control, unlabelled_reason)
     if loaded:
         verdict = replace(verdict, notes=(*verdict.notes, *_unmet_notes(limits, loaded.parameters)))
     if loaded and loaded.gap:
@@ -163,45 +161,44 @@ def _decide_finished(
 
 
 def _decide_live(
+    options: GateOptions,
     limits: Limits,
     overrides: Collection[str],
     baseline: LoadedRun | None,
     anchors: AnchorSet | None,
-    more: dict[str, Any],
     listener: Listener,
     unlabelled_reason: str,
 ) -> tuple[Verdict, LoadedRun | None]:
-    judge: str | None = more.pop("judge", None)
-    store, fresh, trusts = more.pop("store", None), more.pop("fresh", False), more.pop("trust_store", False)
-    budget, ahead = more.pop("budget", None), more.pop("ahead", 1)
-    if judge is None:
+    if options.judge is None:
         raise UsageError("name a finished run of `distract attack` or a --judge")
-    named, protocols = parse_attacks(more.get("attacks", ())), more.get("protocols", ())
+    named, control = parse_attacks(options.attacks), options.control
     if lower := [one.name for one in named if isinstance(one, Degradation)]:
         raise UsageError(f"{lower[0]} breaks constraints and has no flip rate; gate an attack without a severity")
     # The noise of a gate is the judge's own, whatever the attacks.
     measures = ["flip_rate"] if limits.has_threshold or not limits.measures else []
     measures += [name for name in limits.measures if not MEASURES[name].is_paired or MEASURES[name].needs]
-    chosen = {"limit": None, **more, "measures": measures, "is_matched": False}
-    audited, setup = session.open_selection(judge, chosen, listener)
-    audited = add_pairs(shuffle_prompts(audited, baseline))
+    setup = set_up(options, listener)
+    selected = session.select(options, setup.helpers, measures=measures, is_matched=False)
+    audited = add_pairs(shuffle_prompts(selected, baseline))
     _check_rates(overrides, audited.parameters, "name some, as in")
     if not named and baseline is None:
         audited = drop_uncovered(audited, setup.protocols, limits)
-    required = (*(attack.name for attack in named), *(protocol.name for protocol in setup.protocols if protocols))
-    control = more.get("control", False)
-    bounds = (baseline, budget, ahead, required, unlabelled_reason)
+    required = (
+        *(attack.name for attack in named),
+        *(protocol.name for protocol in setup.protocols if options.protocols),
+    )
+    bounds = (baseline, options.budget, options.ahead, required, unlabelled_reason)
     own = live.live_record(audited, setup.protocols, limits, control, *bounds)
     job = live.prepare(audited, setup, own, listener.preview_gate)
     checks: list[Callable[[Mapping[Role, Answerer], Tally], None]] = []
     if anchors is not None:
-        checks.append(partial(require_anchors, anchors, setup, store or DEFAULT_PATH, listener))
+        checks.append(partial(require_anchors, anchors, setup, options.store or DEFAULT_PATH, listener))
         remark = (
             f"before that, {count(len(anchors.anchors), 'comparison')} of {line(str(anchors.path))} are judged again"
         )
         job = replace(job, remarks=(*job.remarks, remark), before=partial(estimate_check, anchors, setup))
     # Local and planted models are identified by their content.
-    if isinstance(setup.backend, RemoteBackend) and not trusts:
+    if isinstance(setup.backend, RemoteBackend) and not options.trust_store:
         checks.append(partial(identity.check_judge, setup.judge, session.audit_config(audited, setup), job.cases))
 
     results: Mapping[str, Any] = {}
@@ -213,7 +210,7 @@ def _decide_live(
             check(models, tally)
 
     try:
-        finished = run_job(job, store, listener, check_all if checks else None, is_fresh=fresh)
+        finished = run_job(job, options.store, listener, check_all if checks else None, is_fresh=options.fresh)
     except JudgeChanged as changed:
         verdict = replace(undecided_verdict(str(changed)), threshold=limits.measures.get("flip_rate"))
         verdict = replace(verdict, confidence=limits.confidence, certify=limits.certify, identity_checks=results)

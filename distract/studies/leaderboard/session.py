@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from distract.core import registry
@@ -21,42 +20,24 @@ from distract.data.datasets import DataSet
 from distract.judging.comparison import comparable_responses
 from distract.report.phrases import rule_lines
 from distract.rewriting import writer_choice
-from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.stand_in import stand_in
 from distract.studies.eligibility import check_fit, is_recorded, pair_obstacle
-from distract.studies.leaderboard.boards.system_choice import SystemChoice
+from distract.studies.leaderboard.boards.system_choice import choose_systems
 from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline
 from distract.studies.leaderboard.measures import describe_targets, find_targets
+from distract.studies.leaderboard.options import LeaderboardOptions
 from distract.studies.leaderboard.pairings import ModelPair, draw_balanced, round_robin
 from distract.studies.setup import Setup, draw, spread
 
 TOO_FEW = "fewer than two of the models have answered it"
 
 
-def prepare(
-    setup: Setup,
-    *,
-    data: str,
-    systems: Sequence[SystemChoice],
-    models: Sequence[str] = (),
-    responses: Sequence[str] = (),
-    columns: Mapping[str, str] = MappingProxyType({}),
-    attacks: Sequence[str] = (),
-    lowest: int | None = None,
-    targets: Sequence[str] = (),
-    generator: str | None = None,
-    asking: GeneratorOptions | None = None,
-    verifier: str | None = None,
-    pairs: int | None = None,
-    draws: int | None = None,
-    limit: int | None = None,
-    seed: int = 0,
-) -> Job[Any]:
+def prepare(options: LeaderboardOptions, setup: Setup) -> Job[Any]:
     """Check data, models, attacks, protocols and the run folder."""
-    if pairs is not None and pairs < 1:
-        raise UsageError(f"--pairs {pairs}: expected a number of matches from 1")
-    loaded = datasets.load(data, responses, seed, columns, limit)
-    players = _select_players(models, loaded)
+    limit, seed, pairs = options.limit, options.seed, options.pairs
+    systems = choose_systems(options.systems, options.anchor)
+    loaded = datasets.load(options.data, options.responses, seed, options.columns, limit)
+    players = _select_players(options.models, loaded)
     only = (
         replace(case, responses=tuple(response for response in case.responses if response.author in players))
         for case in loaded.cases
@@ -71,31 +52,32 @@ def prepare(
     matches = round_robin(answered) if pairs is None else draw_balanced(answered, pairs, seed)
     paired = {case.id: tuple(some) for case, some in zip(drawn.cases, matches, strict=True) if some}
     cases = tuple(case for case in drawn.cases if case.id in paired)
-    playing = _find_playing(paired, players, pairs, bool(models))
+    playing = _find_playing(paired, players, pairs, bool(options.models))
     for system in systems:
         system.check(playing)
-    treatments = _find_attacks(attacks)
-    target_names = _split_names("target", targets, playing)
-    fewest = _count_lowest(lowest, targets, treatments, playing)
+    treatments = _find_attacks(options.attacks)
+    target_names = _split_names("target", options.targets, playing)
+    fewest = _count_lowest(options.lowest, options.targets, treatments, playing)
     if setup.shard and fewest:
         raise UsageError("--shard: a part does not show which models are lowest; name those to attack with --target")
     absent = [one for one in treatments if not is_recorded(one, cases)]
     on_record = any(one not in absent and (one.asks or not one.control) for one in treatments)
-    asking = asking or GeneratorOptions()
-    writer = writer_choice.choose_writer(generator, asking, setup.helpers, on_record, treatments, absent)
+    writer = writer_choice.choose_writer(options.generator, options, setup.helpers, on_record, treatments, absent)
     if lost := [one.name for one in absent if writer.name == "recorded" and one.name not in writer.by_rule]:
         raise UsageError(f"{lost[0]}: the data hold no recorded rewrites for it; write them with --generator rules")
-    verify = writer_choice.choose_verifier(verifier, asking)
+    named = writer_choice.name_verifier(options.generator, options.verifier)
+    verifier = named if "verifier" in setup.helpers else None
+    verify = writer_choice.choose_verifier(verifier, options)
     parameters: dict[str, Any] = {
         **replace(drawn, cases=cases).record,
-        **writer_choice.describe_writer(writer, asking, verify, setup.helpers, treatments),
+        **writer_choice.describe_writer(writer, options, verify, setup.helpers, treatments),
         "models": playing,
         "pairs": pairs,
         "attacks": [one.name for one in treatments],
         "lowest": fewest,
         "targets": sorted(target_names),
         "systems": [system.record for system in systems],
-        "draws": draws,
+        "draws": options.draws,
         "controls": [one.name for one in treatments if one.control],
         "self_judging": setup.kin_notes({writer.name}, playing),
     }

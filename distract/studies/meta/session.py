@@ -39,6 +39,7 @@ from distract.stats.measures import MEASURES
 from distract.studies.eligibility import check_fit, sample
 from distract.studies.meta import measures
 from distract.studies.meta.measures import JudgeRows, PairVerdicts
+from distract.studies.meta.options import MetaOptions
 from distract.studies.setup import Setup, spread
 
 if TYPE_CHECKING:
@@ -319,23 +320,16 @@ def _list_ends(folders: Sequence[str]) -> list[str]:
     return ["/".join(folders[start:]) for start in reversed(range(len(folders)))]
 
 
-def prepare(
-    selected: MetaSelection,
-    setup: Setup,
-    *,
-    control: bool = False,
-    base: str | None = None,
-    pass_mark: float | None = None,
-    is_named: bool = True,
-) -> Job[Any]:
-    """Prepare the job of one judge; ``is_named``: whether the user named its protocols, so that each must fit."""
+def prepare(options: MetaOptions, setup: Setup, selected: MetaSelection) -> Job[Any]:
+    """Prepare the job of one judge; a protocol that the user named has to fit."""
+    pass_mark, control = options.pass_mark, options.control
     cases = [case for _, case in selected.cases]
     pairs = [case for case in cases if labelled_pairs(case)]
     alone = [case for case in cases if not labelled_pairs(case)]
     not_asked = {one.name: COMPARES for one in setup.protocols if not one.rules} if alone else {}
     if not pairs:
         scoring = tuple(protocol for protocol in setup.protocols if protocol.rules)
-        if not_asked and (is_named or not scoring):
+        if not_asked and (options.protocols or not scoring):
             raise UsageError(f"{next(iter(not_asked))} {COMPARES}; name a way of asking, or a judge, that scores one")
         setup = replace(setup, protocols=scoring)
     if pass_mark is not None and not alone:
@@ -359,7 +353,7 @@ def prepare(
         "left_out": dict(selected.left_out),
         "limit": selected.limit,
         "seed": selected.seed,
-        "base": base,
+        "base": options.base,
         "controls": [attack.name for attack in controls] + ([RESAMPLED] if control else []),
         "writing": writers.checksum(controls),
         **{name: value for name, value in alone_only.items() if value},

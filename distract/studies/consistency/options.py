@@ -1,0 +1,24 @@
+"""The options of ``distract consistency``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from distract.judging.orders import Manner
+from distract.models.options import setting
+from distract.models.ranges import COUNT
+from distract.studies.options import DataOptions, DrawOptions, RunOptions, ShardOptions, one_judge, ways_of_asking
+
+PROTOCOLS = ("pairwise", "rank")
+"""The default protocols, as in the paper: one shows two responses, the other also shows three."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsistencyOptions(DataOptions, Manner, DrawOptions, ShardOptions, RunOptions):
+    """The options of ``distract consistency``."""
+
+    judge: str = one_judge()
+    protocols: tuple[str, ...] = ways_of_asking(" and ".join(PROTOCOLS))
+    sets: int = setting(
+        4, "maximum number of triples, and of quadruples, of responses per prompt, drawn by --seed", COUNT
+    )
