@@ -123,6 +123,18 @@ _MODULES = {
 }
 """Where each name is defined; a module is offered under its own name."""
 
+PACKAGES = {
+    "distract.attacks": "distract.attacks",
+    "distract.judges": "distract.judges",
+    "distract.leaderboards": "distract.leaderboards",
+    "distract.providers": "distract.judging.providers",
+    "distract.studies": "distract.studies",
+}
+"""The package that ships the plug-ins of each group, and that of the studies: the engine itself names none of them."""
+
+READERS = {"distract.judges": "distract.judging.prompt_file:read_protocol"}
+"""What reads a plug-in of a group from a file that is no Python."""
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:

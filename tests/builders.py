@@ -91,7 +91,7 @@ def row(
     return Row(
         case=name,
         cluster=cluster or name,
-        design=design,  # type: ignore[arg-type]
+        design=design,
         protocol=protocol,
         judge="j",
         attack=attack,

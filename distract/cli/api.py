@@ -25,7 +25,7 @@ from distract.models.ranges import PATH
 from distract.report.phrases import data_lines
 from distract.studies import execution
 from distract.studies.attack.options import AttackOptions
-from distract.studies.attack.session import attack_job
+from distract.studies.attack.study import STUDY as ATTACK
 from distract.studies.gate.options import GateOptions
 from distract.studies.listener import Listener
 from distract.studies.options import DataOptions
@@ -175,7 +175,7 @@ def attack(options: AttackOptions) -> Run:
         BackendError: a model failed; the same call resumes, and pays for no reply twice.
     """
     listener = Listener()
-    job = attack_job(options, listener)
+    job = execution.prepare(ATTACK, options, listener)
     with raise_signals():  # Ctrl-C waits for pending replies, which are paid for
         finished = execution.run_job(job, options.store, listener, is_fresh=options.fresh)
     measured = any(figure.n for figure in finished.result.figures)

@@ -35,15 +35,15 @@ def demo(options: _Options) -> None:
     from distract.report.terminal import show
     from distract.studies.attack.flip_view import collect_flips, flips_report
     from distract.studies.attack.options import AttackOptions
-    from distract.studies.attack.session import attack_job
-    from distract.studies.execution import run_job
+    from distract.studies.attack.study import STUDY
+    from distract.studies.execution import prepare, run_job
     from distract.studies.listener import Listener
 
     check_free(options.html, protected_paths({}), "--html")
     listener = Listener()
     listener.command = "distract demo"
     chosen = AttackOptions(judge=JUDGE, protocols=("pairwise",), measures=("flip",), limit=CASES)
-    finished = run_job(attack_job(chosen, listener), None, listener)
+    finished = run_job(prepare(STUDY, chosen, listener), None, listener)
     echo(INTRODUCTION)
     findings = [block for block in finished.report if isinstance(block, Sentence)]
     clearest = flips_report(finished.run, *collect_flips(finished.run, 1), whole=False)

@@ -32,3 +32,10 @@ class PageOptions(OptionGroup):
         None, "HTML file to write: one page to open from disk, its verdicts included", PATH, writes=True
     )
     markdown: Path | None = output(None, "Markdown file to write: the report with its details", PATH, writes=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions(PageOptions, ViewOptions):
+    """The output of a study."""
+
+    profile: bool = output(False, "report on stderr where the time went")

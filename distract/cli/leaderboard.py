@@ -13,7 +13,7 @@ from distract.cli.shared import echo_json, echo_more, print_lines, print_result
 from distract.cli.terminal import terminal
 from distract.core.errors import UsageError
 from distract.models.options import setting
-from distract.studies.leaderboard.options import PROTOCOLS, LeaderboardOptions
+from distract.studies.leaderboard.options import LeaderboardOptions
 
 if TYPE_CHECKING:
     from distract.core.runs import LoadedRun
@@ -54,11 +54,10 @@ def leaderboard(options: _Options) -> None:
 
     Ratings come from a judge's verdicts, or from matches and votes in a file.
     """
-    from distract.studies.execution import set_up
+    from distract.studies import execution
     from distract.studies.leaderboard import sources, study, view as report
     from distract.studies.leaderboard.boards import board_pairs
     from distract.studies.leaderboard.boards.system_choice import choose_systems, renaming_notes
-    from distract.studies.leaderboard.session import prepare
 
     draws, seed, as_json = options.draws, options.seed, options.as_json
     pages = Pages.take(options, options.shard)
@@ -76,7 +75,7 @@ def leaderboard(options: _Options) -> None:
         return
     if other and options.shard:
         raise UsageError("--against compares the boards of a whole run; omit it with --shard")
-    job = prepare(options, set_up(options, terminal(), PROTOCOLS))
+    job = execution.prepare(study.STUDY, options, terminal())
     if other:
         ways = [(name, rule) for name, rules in job.parameters["protocols"].items() for rule in rules or [None]]
         board_pairs.check_comparable(ways, job.parameters["models"], other)

@@ -28,14 +28,14 @@ from distract.core.printable import hide_credentials
 from distract.core.signals import GRACE, StopSignal, raise_signals
 
 SECTIONS: Mapping[str, Mapping[str, str]] = {
-    "Measure": {"attack": "attack", "consistency": "consistency", "merge": "merge"},
+    "Measure": {"attack": "attack", "consistency": "", "merge": "merge"},
     "Decide": {"gate": "gate", "compare": "gate", "anchors": "anchors"},
     "Look": {"flips": "flips", "report": "results", "explain": "explain", "check": "check", "card": "card"},
     "Leaderboards and people": {"leaderboard": "leaderboard", "meta": "meta"},
     "Make data": {"rewrite": "make", "make-pairs": "make", "make-tweakset": "make"},
     "Find out": {"demo": "demo", "try": "try_", "list": "list"},
 }
-"""The commands by purpose, and the module of ``distract.cli`` that holds each."""
+"""The commands by purpose, and the module of ``distract.cli`` that holds each; none for a study as it is."""
 
 COMMANDS = {name: module for section in SECTIONS.values() for name, module in section.items()}
 
@@ -48,9 +48,12 @@ class _CommandGroup(click.Group):
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name in COMMANDS and name not in self.commands:
-            module = importlib.import_module(f"distract.cli.{COMMANDS[name]}")
+            module = importlib.import_module(f"distract.cli.{COMMANDS[name] or 'run'}")
             commands = [value for value in vars(module).values() if isinstance(value, click.Command)]
-            self.add_command(next(command for command in commands if command.name == name))
+            if COMMANDS[name]:
+                self.add_command(next(command for command in commands if command.name == name))
+            else:
+                self.add_command(module.study_command(name))
         return super().get_command(context, name)
 
     def resolve_command(
@@ -74,11 +77,16 @@ class _CommandGroup(click.Group):
 
 def _read_summary(name: str) -> str:
     """Read the first sentence about a command from its module, which takes longer to import."""
+    if not COMMANDS[name]:
+        folder = Path(__file__).parents[1] / "studies" / name
+        path = next(path for path in (folder / "options.py", folder / "study.py") if path.exists())
+        own = r'^class \w+\((?:.*?)\):\n    """(.*?)\.?(?:"""|\n)'
+        return str(re.findall(own, path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[-1])
     text = (Path(__file__).parent / f"{COMMANDS[name]}.py").read_text(encoding="utf-8")
     pattern = r'^@(?:command|click\.group)\((.*?)\)\ndef (\w+)\(.*?"""(.*?)\.?(?:"""|\n)'
     for arguments, function, sentence in re.findall(pattern, text, re.MULTILINE | re.DOTALL):
-        own = re.search(r'"(.*)"', arguments)
-        if name == (own[1] if own else function.replace("_", "-")):
+        named = re.search(r'"(.*)"', arguments)
+        if name == (named[1] if named else function.replace("_", "-")):
             return str(sentence)
     raise LookupError(name)
 

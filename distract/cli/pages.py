@@ -73,25 +73,13 @@ def _render_html(blocks: Iterable[Block], run: LoadedRun | None, data: dict[str,
 
     if run is None:
         return html.render(blocks, "distract", data)
+    from distract.core import registry
     from distract.studies.origin import origin_blocks
     from distract.studies.rewrite_view import example_blocks
 
     title = f"distract {run.command}: {run.parameters['judge']}"
     more = chain(example_blocks(run.rewrites), origin_blocks(run))
-    return html.render(blocks, title, _build_data(run) if data is None else data, more)
-
-
-def _build_data(run: LoadedRun) -> dict[str, Any] | None:
-    """Build the verdicts of a run that its page shows side by side."""
-    if run.command in ("attack", "gate"):
-        from distract.studies.attack.flip_view import build_flip_data
-
-        return build_flip_data(run)
-    if run.command == "meta":
-        from distract.studies.meta.disagreements import build_disagreement_data, read_source
-
-        return build_disagreement_data([read_source(run)])
-    return None
+    return html.render(blocks, title, registry.get_study(run.command).page(run) if data is None else data, more)
 
 
 def protected_paths(params: Mapping[str, Any]) -> Iterator[Path]:

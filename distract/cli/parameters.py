@@ -36,7 +36,7 @@ class Option(click.Option):
         settings: dict[str, Any] = {} if default in (MISSING, None, ()) else {"default": default}
         names = setting.flag
         if setting.kind is FLAG:
-            settings |= {"is_flag": True}
+            settings |= {"is_flag": True, "default": default}
             names += f"/--no-{setting.key}" if default is not False else ""
         else:
             settings |= {"type": KindType(each or setting.kind), "multiple": each is not None}

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import make_dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from distract.cli.command import Command, command
+from distract.cli.groups import StudyOptions
+from distract.cli.pages import Pages
 from distract.cli.shared import echo, echo_more, exit_with, print_result, safe_line
 from distract.cli.terminal import terminal
 
 if TYPE_CHECKING:
     from distract.cli.groups import ViewOptions
-    from distract.cli.pages import Pages
     from distract.core.backend import Backend
     from distract.core.job import FinishedRun, Job
     from distract.core.records import Role, Row
     from distract.core.runs import LoadedRun
     from distract.core.shard import Shard
-    from distract.core.study import R
+    from distract.core.study import R, Study
+    from distract.models.options import OptionGroup
     from distract.report.blocks import Block
     from distract.studies.options import StoreOptions
 
@@ -30,6 +36,36 @@ def run_in_terminal(job: Job[R], options: StoreOptions, doing: str = "judging") 
     from distract.studies import execution
 
     return execution.run_job(job, options.store, terminal(), doing=doing, is_fresh=getattr(options, "fresh", False))
+
+
+def run_study(study: Study[R], options: Any, more: Callable[[FinishedRun[R]], Sequence[Block]] = lambda _: ()) -> None:
+    """Run a study with the options of its command; print its report, with ``more`` blocks, and write its pages."""
+    from distract.studies import execution
+
+    pages = Pages.take(options, options.shard)
+    with profile_run(options.profile) as models:
+        job = execution.prepare(study, options, terminal())
+        models.update(job.models)
+        finished = run_in_terminal(job, options)
+    print_run(finished, pages, options, more(finished))
+    check_conclusive(finished.run.rows, study.has_figures(options, finished.result), finished.run.shard)
+
+
+def study_command(name: str) -> Command:
+    """Make the command of a study that has none of its own."""
+    from distract.core import registry
+
+    has_options = find_spec(f"distract.studies.{name}.options") is not None
+    module = import_module(f"distract.studies.{name}.{'options' if has_options else 'study'}")
+    own: type[OptionGroup] = module.OPTIONS
+    kind = make_dataclass(own.__name__, [], bases=(own, StudyOptions), frozen=True, kw_only=True)
+    kind.__doc__ = own.__doc__
+
+    def run(options: Any) -> None:
+        run_study(registry.get_study(name), options)
+
+    run.__doc__ = own.__doc__
+    return command(kind, name)(run)
 
 
 def print_run(finished: FinishedRun[Any], pages: Pages, options: ViewOptions, more: Sequence[Block] = ()) -> None:
@@ -61,16 +97,8 @@ def describe_shard(run: LoadedRun) -> str:
 
 
 def report_blocks(finished: FinishedRun[Any], more: Sequence[Block] = ()) -> Iterable[Block]:
-    """The report of a run, an unreadable answer, the clearest disagreements with people and ``more`` blocks."""
-    return chain(finished.report, unread_parts(finished.run), disagreement_parts(finished.run), more)
-
-
-def disagreement_parts(run: LoadedRun) -> Iterator[Block]:
-    """Show where the judge of a run of ``distract meta`` disagrees with people."""
-    if run.command == "meta":
-        from distract.studies.meta.disagreements import browser_block, read_source
-
-        yield browser_block([read_source(run)])
+    """The report of a run, an unreadable answer, the details of its study and ``more`` blocks."""
+    return chain(finished.report, unread_parts(finished.run), finished.study.details(finished.run), more)
 
 
 def unread_parts(run: LoadedRun) -> Iterable[Block]:

@@ -100,7 +100,14 @@ class Job(Generic[R]):
     shard: Shard | None = None  # the part of the run to judge; not part of the identity
     places: tuple[int, ...] = ()  # the positions of its cases among all, for a shard
     record: Callable[[Job[Any]], RunSink] = lambda job: Recorder(
-        job.out, job.parameters, job.source, job.keep_text, job.cases, job.shard, job.places
+        job.out,
+        job.parameters,
+        job.source,
+        job.keep_text,
+        job.cases,
+        job.shard,
+        job.places,
+        row_fields=job.study.row_fields,
     )
 
 
@@ -141,7 +148,7 @@ class FinishedRun(Generic[R]):
 
     @property
     def report(self) -> Iterable[Any]:
-        return self.study.report(self.run.parameters, self.result)
+        return self.study.sections(self.run.parameters, self.result)
 
 
 @contextmanager
@@ -194,7 +201,7 @@ FIRST_SENTENCE = 15.0
 def run_job(
     job: Job[R], models: Mapping[Role, Answerer], tally: Tally, follower: Follower | None = None
 ) -> FinishedRun[R]:
-    sums, plans_done = job.study.sums(job.parameters), 0
+    sums, plans_done = job.study.measures(job.parameters), 0
     begin, clock, due = time.time(), time.monotonic(), FIRST_SENTENCE
 
     def follow(tally: Tally) -> None:
@@ -273,6 +280,6 @@ def rewrite_texts(job: Job[Any], models: Mapping[Role, Answerer]) -> bool:
 
 
 def summarise(study: Study[R], run: LoadedRun) -> FinishedRun[R]:
-    sums = study.sums(run.parameters)
+    sums = study.measures(run.parameters)
     sums.add(run.rows, run.rewrites)
     return FinishedRun(study, run, sums.result(run.flaw))

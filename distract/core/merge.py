@@ -127,7 +127,7 @@ def merge(shards: Sequence[ShardRun], out: Path, command: str = "") -> FinishedR
     header, keep_text = shards[0].header, shards[0].manifest["texts"]
     parameters = header.parameters
     study = registry.get_study(str(parameters.get("command", "attack")))
-    sums = study.sums(parameters)
+    sums = study.measures(parameters)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{out.name}.", suffix=".part", dir=out.parent) as folder:

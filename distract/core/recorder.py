@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 from distract.core import files
@@ -39,7 +40,7 @@ def default_path(parameters: Mapping[str, Any], shard: Shard | None = None) -> P
 
 
 class Recorder:
-    """Writes a run while it is in progress.
+    """Writes a run while it is in progress; ``row_fields`` are written in each row that does not set them.
 
     Of a shard, ``places`` are the positions of its cases among all. Every stage has one plan for each case, so that the
     place of a plan follows from its number.
@@ -55,8 +56,9 @@ class Recorder:
         shard: Shard | None = None,
         places: Sequence[int] = (),
         versions: Mapping[str, Any] | None = None,
+        row_fields: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self.path, self._keep_text = path, keep_text
+        self.path, self._keep_text, self._row_fields = path, keep_text, row_fields
         self.rows, self.rewrites = open_records(path)
         self._shard, self._places, self._plans = shard, places, 0
         self._covered = run_files(shard)
@@ -108,7 +110,10 @@ class Recorder:
     def add(self, rows: Iterable[Row], rewrites: Iterable[Rewrite]) -> None:
         """Append the results of one case."""
         rows = list(rows)
-        lines = {"rows": [dump(row) for row in rows], "rewrites": [dump(rewrite) for rewrite in rewrites]}
+        lines = {
+            "rows": [dump({**self._row_fields, **_list_fields(row)}) for row in rows],
+            "rewrites": [dump(rewrite) for rewrite in rewrites],
+        }
         self.write(lines, (text for row in rows for text in _texts(row, self._keep_text)))
 
     def write(self, lines: Mapping[str, Sequence[str]], texts: Iterable[Mapping[str, Any]]) -> None:
@@ -202,7 +207,10 @@ def set_texts(path: Path, again: Path | None, keep_text: KeepText) -> None:
 
 def _list_fields(record: Any) -> dict[str, Any]:
     # ``dataclasses.asdict`` copies deeply and takes ten times as long.
-    return {name: getattr(record, name) for name in _field_names(record.__class__)}
+    values = {name: getattr(record, name) for name in _field_names(record.__class__)}
+    if isinstance(record, Row):
+        values |= values.pop("extra")
+    return values
 
 
 @cache

@@ -29,9 +29,8 @@ from distract.core.records import BASELINE
 from distract.core.study import Study
 
 P = TypeVar("P")
-_FOLDERS = {f"distract.{name}": f"distract.{name}" for name in ("attacks", "judges", "leaderboards")}
-_FOLDERS["distract.providers"] = "distract.judging.providers"
-"""Each group, and the folder of its shipped plug-ins."""
+_TOP = importlib.import_module(__name__.partition(".")[0])
+"""The package itself, which says where the plug-ins of each group are."""
 
 _kinds: dict[str, type[Any]] = {}
 """The record type of each group in use."""
@@ -50,8 +49,6 @@ _own: dict[str, dict[str, OwnPlugin]] = {}
 """Plug-ins from files that this process has loaded, by group and name."""
 
 _FILE = re.compile(r"(.+\.(?:py|txt|toml))(?::([\w.-]+))?")
-_PROMPTS = "distract.judging.prompt_file"
-"""The module that reads protocols from prompt files."""
 
 
 def plugins(group: str, kind: type[P]) -> Mapping[str, P]:
@@ -63,7 +60,7 @@ def plugins(group: str, kind: type[P]) -> Mapping[str, P]:
 
 def installed() -> Iterator[EntryPoint]:
     """Yield the plug-ins of other packages, without importing any."""
-    for group in _FOLDERS:
+    for group in _TOP.PACKAGES:
         yield from entry_points(group=group)
 
 
@@ -77,7 +74,7 @@ def own_plugins(names: Iterable[str]) -> dict[str, dict[str, OwnPlugin]]:
 def load_own(group: str, kind: type[P], path: Path, name: str | None = None) -> P:
     """Load a plug-in from a file; ``name`` picks one of several."""
     _kinds[group], noun = kind, kind.__name__
-    if path.suffix != ".py" and kind is not Protocol:
+    if path.suffix != ".py" and group not in _TOP.READERS:
         raise UsageError(f"{path}: expected a Python file that defines one {noun}")
     plugins: list[Any]
     if path.suffix == ".py":
@@ -85,7 +82,8 @@ def load_own(group: str, kind: type[P], path: Path, name: str | None = None) -> 
             shipped = {*map(id, _load(group)[0].values())}  # the file may import some
             plugins = [one for one in _find_plugins(load_file(path), kind) if id(one) not in shipped]
     else:
-        plugins = [importlib.import_module(_PROMPTS).read_protocol(path)]
+        module, _, reader = _TOP.READERS[group].partition(":")
+        plugins = [getattr(importlib.import_module(module), reader)(path)]
     names = [one.name for one in plugins]
     chosen = [one for one in plugins if name in (None, one.name)]
     if len(chosen) != 1:
@@ -176,11 +174,11 @@ def list_attacks(name: str) -> tuple[str, ...]:
 
 
 def get_study(name: str) -> Study[Any]:
-    package = importlib.import_module("distract.studies")
+    package = importlib.import_module(_TOP.PACKAGES["distract.studies"])
     known = sorted(path.parent.name for folder in package.__path__ for path in Path(folder).glob("*/study.py"))
     if name not in known:
         raise UnknownName("study", name, known)
-    study: Study[Any] = importlib.import_module(f"distract.studies.{name}.study").STUDY
+    study: Study[Any] = importlib.import_module(f"{package.__name__}.{name}.study").STUDY
     return study
 
 
@@ -197,7 +195,7 @@ def find_plugin(group: str, kind: type[P], noun: str, name: str, known: Mapping[
 def _load(group: str) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, str]]:
     """Load the plug-ins of a group by name, faults of third-party ones, and checksums of code by name."""
     kind = _kinds[group]
-    package = importlib.import_module(_FOLDERS[group])
+    package = importlib.import_module(_TOP.PACKAGES[group])
     modules = []
     for info in pkgutil.iter_modules(package.__path__):
         with guard_plugin(f"plug-in {package.__name__}.{info.name} does not load"):

@@ -6,6 +6,7 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar, overload
@@ -109,13 +110,17 @@ def decode_line(line: bytes, decode: Callable[[Any], R], path: Path, number: int
         raise DataError(f"not a record of a run ({why}); run it again", path=path, line=number) from error
 
 
+_ROW_FIELDS = frozenset(each.name for each in fields(Row)) - {"extra"}
+
+
 def decode_row(value: dict[str, Any]) -> Row:
+    """Decode a row; fields that only a study knows are its extra ones."""
+    extra = {name: value.pop(name) for name in sorted(value.keys() - _ROW_FIELDS)}
+    value["extra"] = {name: own for name, own in extra.items() if own not in (None, [], "")}
     value["a"], value["b"] = Side(**value["a"]), Side(**value["b"])
     value["judgments"] = tuple(_build_record(Judgment, entry) for entry in value["judgments"])
     value["keys"] = tuple(value["keys"])
     value["shown"] = tuple(value.get("shown", ()))
-    value["beside"] = tuple(Side(**side) for side in value.get("beside", ()))
-    value["lengths"] = tuple(value.get("lengths", ()))
     value["tokens"] = tuple((token_count(int(prompt)), token_count(int(answer))) for prompt, answer in value["tokens"])
     return Row(**value)
 

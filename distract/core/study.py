@@ -7,7 +7,7 @@ its document and tables use the same result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import EllipsisType, UnionType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -57,16 +57,41 @@ class BufferedSums(Generic[R]):
         return self._measure(self._rows, self._rewrites, flaw)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Study(Generic[R]):
-    """One question about a judge."""
+    """One question about a judge.
+
+    Attributes:
+        name: name of its command.
+        options: dataclass of its options, whose docstring is the help of the command; None if it has no command.
+        protocols: ways of asking if the options name none.
+        plan: makes the job of a run, from the options and the setup of its models.
+        designs: what its rows compare, by the name of a design.
+        row_fields: what only this study records in a row, with the values of rows that do not set it.
+        schema: parameters that it reads, besides ``SHARED_SCHEMA``.
+        measures: sums up a run, from its parameters.
+        document: the content of ``--json`` and ``summary.json``.
+        sections: blocks of its report.
+        details: blocks after the report that need the texts of a run.
+        page: the verdicts that the page of a run shows side by side.
+        has_figures: whether the result holds any figure that the options ask for.
+        interim: what the results so far show, in a sentence.
+    """
 
     name: str
-    schema: Mapping[str | EllipsisType, Shape]  # parameters that it reads, besides ``SHARED_SCHEMA``
-    sums: Callable[[Mapping[str, Any]], Sums[R]]
-    document: Callable[[Mapping[str, Any], R], dict[str, Any]]  # for ``--json`` and ``summary.json``
-    report: Callable[[Mapping[str, Any], R], Iterable[Any]]  # blocks
-    interim: Callable[[Mapping[str, Any], R], str] | None = None  # what the results so far show, in a sentence
+    measures: Callable[[Mapping[str, Any]], Sums[R]]
+    document: Callable[[Mapping[str, Any], R], dict[str, Any]]
+    sections: Callable[[Mapping[str, Any], R], Iterable[Any]]
+    options: type | None = None
+    protocols: tuple[str, ...] = ()
+    plan: Callable[[Any, Any], Any] | None = None
+    designs: Mapping[str, str] = field(default_factory=dict)
+    row_fields: Mapping[str, Any] = field(default_factory=dict)
+    schema: Mapping[str | EllipsisType, Shape] = field(default_factory=dict)
+    details: Callable[[Any], Iterable[Any]] = lambda run: ()
+    page: Callable[[Any], dict[str, Any] | None] = lambda run: None
+    has_figures: Callable[[Any, R], bool] = lambda options, result: True
+    interim: Callable[[Mapping[str, Any], R], str] | None = None
 
     def fits(self, parameters: object) -> bool:
         """Whether the parameters hold everything that its document and tables read."""

@@ -78,7 +78,7 @@ def estimate_samples(
                 most[role] += scale_up(sizes, sample.scale)
             # A list may be judged for two of its pairs, so requests alone do not distinguish comparisons.
             rows = [row for done, _ in plain for row in done.rows if row.judgments]
-            kinds = {(r.case, r.protocol, r.design, r.attack, r.a, r.b, r.place, r.keys) for r in rows}
+            kinds = {(r.case, r.protocol, r.design, r.attack, r.a, r.b, r.extra.get("place"), r.keys) for r in rows}
             total["comparisons"] += len(kinds) * sample.scale
             total["rewrites"] += sum(len(one.rewrites) for one, _ in plain) * sample.scale * sample.rewrites
         if protocol is not None:

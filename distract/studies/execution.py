@@ -15,7 +15,7 @@ from distract.core.printable import line
 from distract.core.records import Role, Row
 from distract.core.runs import LoadedRun
 from distract.core.store import Answerer
-from distract.core.study import R
+from distract.core.study import R, Study
 from distract.core.usage import Tally
 from distract.judging.orders import Manner
 from distract.models.opener import open_models
@@ -58,6 +58,13 @@ def set_up(options: Any, listener: Listener, protocols: Sequence[str] = (), judg
         options.keep_text if is_run else "failures",
         getattr(options, "shard", None),
     )
+
+
+def prepare(study: Study[R], options: Any, listener: Listener) -> Job[R]:
+    """Open the models of a study, and plan its run."""
+    assert study.plan is not None
+    job: Job[R] = study.plan(options, set_up(options, listener, study.protocols))
+    return job
 
 
 def locate_store(job: Job[Any], store: Path | None) -> Path:

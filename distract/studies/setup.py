@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from distract.core import recorder, registry
@@ -24,6 +25,9 @@ from distract.judging.orders import DEFAULT, Manner
 from distract.models import families
 from distract.rewriting import writers
 from distract.studies.eligibility import sample
+
+ROW_FIELDS: Mapping[str, Any] = MappingProxyType({"beside": (), "lengths": (), "place": None})
+"""Fields that consistency and leaderboard record in a row: every study writes them, so that rows have one layout."""
 
 SAMPLE = 12
 """Number of cases from which to estimate requests."""

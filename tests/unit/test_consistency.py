@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import combinations, permutations, product
 from math import comb
@@ -30,7 +30,7 @@ from distract.judging.orders import Manner
 from distract.models.scripted import make_planted
 from distract.studies.consistency import session
 from distract.studies.consistency.options import PROTOCOLS, ConsistencyOptions
-from distract.studies.consistency.session import ConsistencyConfig, draw_quadruples, draw_triples, prepare
+from distract.studies.consistency.session import ConsistencyConfig, draw_quadruples, draw_triples, list_beside, prepare
 from distract.studies.consistency.study import (
     PUBLISHED,
     ConsistencyResult,
@@ -155,7 +155,7 @@ def test_each_set_is_shown_in_one_order_with_the_pair_together() -> None:
         assert sorted(three) == sorted([[a, b, c], [a, b, d], [c, a, b], [d, a, b]])
         rows = [row for row in done.rows if row.design == "set"]
         assert [(row.a.author, row.b.author) for row in rows] == [(a, b)] * 4
-        assert {(row.place, *(side.author for side in row.beside)) for row in rows} == {
+        assert {(row.extra["place"], *(side.author for side in list_beside(row))) for row in rows} == {
             (place, *others) for place in ("first", "last") for others in ((c, d), (d, c))
         }
         assert {row.judgments[0].preferred for row in rows} == {"a" if a < b else "b"}
@@ -168,8 +168,8 @@ def test_triples_with_a_common_pair_share_its_answers() -> None:
     assert len(rows) == 12
     by_pair = {(row.a.author, row.b.author): row for row in rows}
     assert len(by_pair) == 6
-    assert all(replace(row, beside=()) == replace(by_pair[row.a.author, row.b.author], beside=()) for row in rows)
-    units = {frozenset(side.author for side in (row.a, row.b, *row.beside)) for row in rows}
+    assert all(replace(row, extra={}) == replace(by_pair[row.a.author, row.b.author], extra={}) for row in rows)
+    units = {frozenset(side.author for side in (row.a, row.b, *list_beside(row))) for row in rows}
     assert units == {frozenset(triple) for triple in combinations("wxyz", 3)}
 
 
@@ -182,7 +182,7 @@ def rows_of(tables: Sequence[Sequence[Outcome | None]], names: Sequence[str] = "
             row = Row(
                 f"c{number}", f"c{number}", "triple", "pairwise", "j", "none", Side(names[one]), Side(names[other])
             )
-            rows.append(replace(row, judgments=(verdict(result),), beside=(third,)))
+            rows.append(replace(row, judgments=(verdict(result),), extra={"beside": [asdict(third)]}))
     return rows
 
 
@@ -301,7 +301,7 @@ def test_unjudged_set_is_excluded_and_missing_verdict_invalid() -> None:
     sets = [row for row in judge_cases(ALPHABETIC, make_case(), make_case("c2", "xyz")) if row.protocol == "rank"]
     whole = find(figures(sets, RULES), "choice_set_sensitivity", "rank", "last")
     assert (whole.n, whole.invalid, whole.excluded) == (12, 0, 1)
-    at = next(i for i, row in enumerate(sets) if row.place == "last")
+    at = next(i for i, row in enumerate(sets) if row.extra.get("place") == "last")
     invalid = [*sets[:at], replace(sets[at], judgments=(Judgment(None, failure="no verdict"),)), *sets[at + 1 :]]
     assert find(figures(invalid, RULES), "choice_set_sensitivity", "rank", "last").invalid == 1
     cut = find(figures(sets[:at] + sets[at + 1 :], RULES), "choice_set_sensitivity", "rank", "last")

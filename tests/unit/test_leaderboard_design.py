@@ -120,8 +120,8 @@ def test_all_models_are_paired_and_only_changed_matches_rejudged() -> None:
     assert {(row.a.author, row.b.author) for row in after} == {("w", "z"), ("x", "z"), ("y", "z")}
     assert len(after) == 3 * 3 * 2
     assert all(row.b == Side("z", "assertiveness") and row.a.attack is None for row in after)
-    assert all(row.design == "match" and len(row.lengths) == 2 for row in rows)
-    assert {row.lengths for row in after}.isdisjoint(row.lengths for row in before)
+    assert all(row.design == "match" and len(row.extra["lengths"]) == 2 for row in rows)
+    assert {str(row.extra) for row in after}.isdisjoint(str(row.extra) for row in before)
 
 
 def test_each_protocol_attacks_the_lowest_of_its_own_board() -> None:

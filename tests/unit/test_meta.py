@@ -31,8 +31,8 @@ from distract.studies.meta import session
 from distract.studies.meta.measures import Agreement
 from distract.studies.meta.options import MetaOptions
 from distract.studies.meta.panel import MetaResult, measure_judges
-from distract.studies.meta.session import MetaConfig, is_one_sided, judge_labelled, prepare, select
-from distract.studies.meta.study import document, from_run
+from distract.studies.meta.session import MetaConfig, from_run, is_one_sided, judge_labelled, prepare, select
+from distract.studies.meta.study import document
 
 
 def answer(author: str, severity: int | None = None, attack: str | None = None) -> Response:

@@ -36,7 +36,7 @@ A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
 
 def measure(parameters: Mapping[str, Any], rows: Sequence[Row]) -> AttackResult:
     """The result of a run with these rows and without rewrites."""
-    sums = registry.get_study("attack").sums(parameters)
+    sums = registry.get_study("attack").measures(parameters)
     sums.add(rows, ())
     result: AttackResult = sums.result()
     return result

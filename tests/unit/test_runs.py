@@ -64,8 +64,8 @@ def test_finished_run_loads_completely(tmp_path: Path) -> None:
 
 @each("text", "ü", "%s", "100%", "\0", '"\0"', "{case}", "\u2028", "")
 def test_row_is_written_like_any_record(tmp_path: Path, text: str) -> None:
-    more = {"beside": (Side(text, "g", 2),), "place": "first", "lengths": (3, 4), "keys": ("k",), "label": "a"}
-    whole = replace(ROWS[1], data=text, **more)  # type: ignore[arg-type]
+    more: Any = {"extra": {"beside": [{"author": text}], "lengths": [3, 4]}, "keys": ("k",), "label": "a"}
+    whole = replace(ROWS[1], data=text, **more)
     rows = [*ROWS, whole, replace(ROWS[2], case=text, cluster=text, a=Side(text), excluded=text)]
     with Recorder(tmp_path / "run", PARAMETERS) as recorder:
         recorder.add(rows, [])
@@ -299,7 +299,7 @@ def job(
             yield [plan_row(name) for name in names]
 
     nothing: Any = lambda *_: {}  # noqa: E731
-    study = Study[Any]("attack", {}, lambda _: BufferedSums(nothing), nothing, nothing)
+    study = Study[Any](name="attack", measures=lambda _: BufferedSums(nothing), document=nothing, sections=nothing)
     return Job(study, {"judge": backend}, (), (), stages, nothing, SETTINGS, out), seen
 
 

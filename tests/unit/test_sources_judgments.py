@@ -190,7 +190,7 @@ def test_unusable_cases_are_counted(tmp_path: Path) -> None:
 def row(
     case: str = "c", judgments: Iterable[Judgment] = (), a: str = "x", b: str = "y", design: str = "match", **more: Any
 ) -> Row:
-    plain = Row(case, f"p-{case}", design, "pairwise", "j", "none", Side(a), Side(b))  # type: ignore[arg-type]
+    plain = Row(case, f"p-{case}", design, "pairwise", "j", "none", Side(a), Side(b))
     return replace(plain, judgments=tuple(judgments), **more)
 
 
@@ -205,7 +205,7 @@ def test_rows_of_two_authors_before_a_rewrite_are_matches() -> None:
     rows = [
         row("1", [A, A], design="flip"),
         row("2", [A, B], design="people"),
-        row("3", [B, B], "y", "x", design="triple", beside=(Side("z"),)),
+        row("3", [B, B], "y", "x", design="triple", extra={"beside": [{"author": "z"}]}),
         row("4", [TIE, TIE]),
         row("5", [A, NONE]),
         row("6", excluded="no room: 9 tokens"),
@@ -230,9 +230,9 @@ def test_rows_of_two_authors_before_a_rewrite_are_matches() -> None:
 
 def test_pair_in_several_triples_counts_once() -> None:
     rows = [
-        row("1", [A, A], design="triple", beside=(Side("v"),)),
-        row("1", [A, A], design="triple", beside=(Side("w"),)),
-        row("1", [B, B], "y", "x", design="triple", beside=(Side("w"),)),
+        row("1", [A, A], design="triple", extra={"beside": [{"author": "v"}]}),
+        row("1", [A, A], design="triple", extra={"beside": [{"author": "w"}]}),
+        row("1", [B, B], "y", "x", design="triple", extra={"beside": [{"author": "w"}]}),
         row("1", [B, B], design="triple", data="another"),
         row("2", [B, B], design="triple"),
     ]
@@ -269,7 +269,7 @@ def test_scores_are_matches_by_either_rule() -> None:
 
 
 def test_lengths_are_known_if_every_row_has_them() -> None:
-    rows = [row("1", [A, A], lengths=(3, 4)), row("2", [B, B], lengths=(0, 9)), row("3", [NONE])]
+    rows = [row("1", [A, A], extra={"lengths": [3, 4]}), row("2", [B, B], extra={"lengths": [0, 9]}), row("3", [NONE])]
     lengths = from_rows(rows, "pairwise", None).matches.lengths
     assert lengths is not None
     assert lengths.tolist() == [[3, 4], [0, 9]]

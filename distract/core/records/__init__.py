@@ -31,7 +31,6 @@ from distract.core.records.rows import MIRROR as MIRROR
 from distract.core.records.rows import PASS_MARK as PASS_MARK
 from distract.core.records.rows import RESAMPLED as RESAMPLED
 from distract.core.records.rows import UNCHANGED as UNCHANGED
-from distract.core.records.rows import Design as Design
 from distract.core.records.rows import Judgment as Judgment
 from distract.core.records.rows import Outcome as Outcome
 from distract.core.records.rows import Row as Row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from distract.core.records.requests import Answer
 
@@ -20,9 +20,6 @@ Outcome = Literal["a", "b", "tie"]
 
 PASS_MARK = "pass mark"
 """Stands in for the author of b where one response is judged alone: a is preferred when the response passes."""
-
-Design = Literal["fixed", "flip", "severity", "people", "pass", "triple", "set", "match", "exchange"]
-"""The two kinds of response that a row compares; see ``Row``."""
 
 MIRROR: Mapping[Outcome, Outcome] = MappingProxyType({"a": "b", "b": "a", "tie": "tie"})
 
@@ -77,16 +74,13 @@ class Side:
 class Row:
     """One judged comparison, or the reason why it was not judged.
 
-    Its design is ``fixed`` (a response against its rewrite), ``flip`` (two authors, before and after), ``severity`` (a
-    good response against a worse one, whose severity b has), ``people`` (a pair that people have compared), ``pass`` (a
-    response against the pass mark, which people have passed or failed), ``triple`` (a pair of three responses), ``set``
-    (a pair shown beside a third response), ``match`` (a pair of a tournament; either, or both, may be rewritten) or
-    ``exchange`` (the response to a question against that to another, both named by their cases; a is the right one).
+    Its design names the two kinds of response that it compares, as its study describes them; ``extra`` holds what only
+    that study records, as JSON values that are not empty.
     """
 
     case: str  # id of the case
     cluster: str  # name of its exact prompt, for joins
-    design: Design
+    design: str
     protocol: str
     judge: str
     attack: str  # ``none`` before a rewrite, else the distractor's name
@@ -101,11 +95,8 @@ class Row:
     data: str = ""  # name of the data set; empty if the run has only one
     subset: str = ""  # name of the part of the data set that the case belongs to
     shown: tuple[Literal["a", "b"], ...] = ()  # side shown first, per judgment; empty for separate scores
-    # For a ``triple``, the third response; for a ``set``, the one shown with the pair and its replacement in the other.
-    beside: tuple[Side, ...] = ()
-    place: Literal["first", "last"] | None = None  # for a ``set``: place of the third response
-    lengths: tuple[int, int] | tuple[()] = ()  # for a ``match``: numbers of characters of a and b
     prompt_group: str = ""  # name of its prompt, however it is written; empty where only its cluster is known
+    extra: Mapping[str, Any] = field(default_factory=dict)  # written beside the other fields, by name
 
     @property
     def group(self) -> str:

@@ -177,6 +177,8 @@ def read_anchors(path: Path) -> AnchorSet:
 def _decode_anchor(value: dict[str, Any]) -> Anchor:
     anchor = Anchor(decode_case(value["case"]), decode_row(value["row"]), value["place"])
     sides = {side(response) for response in anchor.case.originals}
+    if anchor.row.extra:
+        raise ValueError(f"a row has no field {next(iter(anchor.row.extra))!r}")
     if not {anchor.row.a, anchor.row.b} <= sides or anchor.place not in get_args(Place):
         raise ValueError("an anchor names a response that its case lacks, or an unknown place")
     if len(anchor.row.judgments) != 1 or not all(map(_is_valid, anchor.row.judgments)) or anchor.row.excluded:

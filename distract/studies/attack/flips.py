@@ -249,7 +249,7 @@ def write_parquet(run: LoadedRun, path: Path, option: str) -> None:
 
 
 def _pair(row: Row) -> Hashable:
-    return (row.design, row.protocol, row.data, row.subset, row.beside, row.place, *pair_unit(row))
+    return (row.design, row.protocol, row.data, row.subset, str(row.extra), *pair_unit(row))
 
 
 def _name_side(verdict: str | None, side: str) -> str | None:

@@ -44,11 +44,9 @@ from distract.studies.attack.exchange import (
     number_exchanges,
     pair_prompts,
 )
-from distract.studies.attack.options import PROTOCOLS, AttackOptions, ScopeOptions
+from distract.studies.attack.options import ScopeOptions
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.eligibility import Degradation, check_fit, parse_attacks
-from distract.studies.execution import set_up
-from distract.studies.listener import Listener
 from distract.studies.measures.run import choose_tie_target
 from distract.studies.setup import Setup, sample_stage
 
@@ -346,9 +344,3 @@ def prepare(selected: AttackSelection, setup: Setup) -> Job[Any]:
         source=selected.source,
         heading=(*heading(selected), *describe_plan(record)),
     )
-
-
-def attack_job(options: AttackOptions, listener: Listener) -> Job[Any]:
-    """Prepare the job of ``distract attack``."""
-    setup = set_up(options, listener, PROTOCOLS)
-    return prepare(select(options, setup.helpers, measures=options.measures), setup)

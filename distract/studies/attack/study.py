@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distract.core.records import Rewrite, Row
 from distract.core.study import Study
 from distract.stats.figure import flatten, flatten_ranked
+from distract.stats.measures import MEASURES
 from distract.stats.trials import STYLES
 from distract.studies.attack import measures
 from distract.studies.attack.measures import AttackResult, rank_strengths
+from distract.studies.attack.options import PROTOCOLS, AttackOptions
 from distract.studies.attack.ranks import check_protocols, rank_protocols
 from distract.studies.attack.style import trace_margins
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import read_effects
 from distract.studies.rewrite_counts import CompactRewrites, count_reasons
+from distract.studies.setup import ROW_FIELDS, Setup
+
+if TYPE_CHECKING:
+    from distract.core.job import Job
+    from distract.core.runs import LoadedRun
 
 _SHARED = (
     *("judge", "data", "left_out", "limit", "seed", "attacks", "degradations", "protocols", "ties", "manner"),
@@ -78,14 +85,45 @@ def _interim(parameters: Mapping[str, Any], measured: AttackResult) -> str:
     return interim_sentence(parameters, measured.figures)
 
 
+def _plan(options: AttackOptions, setup: Setup) -> Job[AttackResult]:
+    from distract.studies.attack.session import prepare, select
+
+    return prepare(select(options, setup.helpers, measures=options.measures), setup)
+
+
+def browse_flips(run: LoadedRun) -> dict[str, Any] | None:
+    """The flips that the page of a run shows side by side."""
+    from distract.studies.attack.flip_view import build_flip_data
+
+    return build_flip_data(run)
+
+
+def _has_figures(options: AttackOptions, measured: AttackResult) -> bool:
+    # Ties alone have a share of flips among all pairs, but show nothing.
+    names = {row.name for row in MEASURES.values() if row.designs} - {"flip_rate_of_all"} | {*options.measures}
+    return any(figure.n for figure in measured.figures if figure.measure in names)
+
+
 STUDY = Study(
     name="attack",
+    options=AttackOptions,
+    protocols=PROTOCOLS,
+    plan=_plan,
+    designs={
+        "fixed": "a good response against its rewrite",
+        "flip": "responses of two authors, before and after",
+        "severity": "a good response against a worse one, whose severity b has",
+        "exchange": "the response to a question against that to another, named by their cases; a is the right one",
+    },
+    row_fields=ROW_FIELDS,
     schema={
         **{"data": {"name": str, "cases": int}, "limit": int, "attacks": [str], "degradations": [str]},
         **{"generator": str, "asking": dict | None, "verifier": dict | None},
     },
-    sums=_AttackSums,
+    measures=_AttackSums,
     document=document,
-    report=_report,
+    sections=_report,
+    page=browse_flips,
+    has_figures=_has_figures,
     interim=_interim,
 )

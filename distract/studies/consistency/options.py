@@ -15,10 +15,17 @@ PROTOCOLS = ("pairwise", "rank")
 
 @dataclass(frozen=True, kw_only=True)
 class ConsistencyOptions(DataOptions, Manner, DrawOptions, ShardOptions, RunOptions):
-    """The options of ``distract consistency``."""
+    """Measure whether verdicts on three and four responses fit together.
+
+    Shows whether the judge is transitive, and whether a third response changes its verdict on two others. Needs
+    data with three or four responses per prompt. Choice sets are shown in one order each, whatever --orders.
+    """
 
     judge: str = one_judge()
     protocols: tuple[str, ...] = ways_of_asking(" and ".join(PROTOCOLS))
     sets: int = setting(
         4, "maximum number of triples, and of quadruples, of responses per prompt, drawn by --seed", COUNT
     )
+
+
+OPTIONS = ConsistencyOptions

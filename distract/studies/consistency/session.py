@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations, permutations, product
 from math import comb
@@ -17,7 +17,7 @@ from distract.core.job import Job, Plans, StageSample
 from distract.core.plan import Plan, gather
 from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count
-from distract.core.records import BASELINE, Case, CaseResult, Response, Rewrite, Row
+from distract.core.records import BASELINE, Case, CaseResult, Response, Rewrite, Row, Side
 from distract.data import datasets
 from distract.judging.comparison import comparable_responses, exclusion_reason, judge_comparison, side
 from distract.judging.orders import DEFAULT, Manner
@@ -63,7 +63,10 @@ def _nth_subset(number: int, n: int, size: int) -> tuple[int, ...]:
 
 NO_QUADRUPLE = "fewer than four responses by different authors"
 
-TURNS: Mapping[Literal["first", "last"], int] = MappingProxyType({"last": 2, "first": 1})
+Place = Literal["first", "last"]
+"""The place of the third response, before or after the pair."""
+
+TURNS: Mapping[Place, int] = MappingProxyType({"last": 2, "first": 1})
 """Rotation of (b, third, a) that puts a right before b and the third response in its place."""
 
 
@@ -97,7 +100,13 @@ def judge_case(case: Case, p: ConsistencyConfig) -> Plan[CaseResult]:
 
 def comparison_key(row: Row) -> tuple[object, ...]:
     """Identify a comparison: a pair of several triples, or a set of several quadruples, is judged once."""
-    return (row.case, row.protocol, row.design, row.a, row.b, row.place, row.beside[:1] if row.place else ())
+    place, beside = row.extra.get("place"), list_beside(row)
+    return (row.case, row.protocol, row.design, row.a, row.b, place, beside[:1] if place else ())
+
+
+def list_beside(row: Row) -> tuple[Side, ...]:
+    """List what is beside the pair: the third of a triple, or the third of a set and its replacement in the other."""
+    return tuple(Side(**one) for one in row.extra.get("beside", ()))
 
 
 def set_obstacle(protocol: Protocol) -> str | None:
@@ -123,7 +132,7 @@ def _judge_triples(row: Row, case: Case, protocol: Protocol, p: ConsistencyConfi
         plans.append(judge_comparison(pair, protocol, comparison, p.manner, helped=False))
     rows = dict(zip(pairs, (yield from gather(plans)), strict=True))
     return [
-        replace(rows[a.author, b.author], beside=(side(third),))
+        replace(rows[a.author, b.author], extra={"beside": [asdict(side(third))]})
         for one, two, three in drawn
         for a, b, third in ((one, two, three), (one, three, two), (two, three, one))
     ]
@@ -138,15 +147,17 @@ def _judge_sets(row: Row, case: Case, protocol: Protocol, p: ConsistencyConfig) 
     jobs = []
     for (a, b, *others), place in product(drawn, TURNS):
         for c, d in (others, reversed(others)):
-            pair = replace(row, a=side(a), b=side(b), place=place, beside=(side(c), side(d)))
-            jobs.append(_judge_with_third(pair, case, (a, b, c), protocol, p))
+            beside = {"beside": [asdict(side(c)), asdict(side(d))], "place": place}
+            pair = replace(row, a=side(a), b=side(b), extra=beside)
+            jobs.append(_judge_with_third(pair, case, (a, b, c), place, protocol, p))
     return (yield from gather(jobs))
 
 
-def _judge_with_third(row: Row, case: Case, triple: Drawn, protocol: Protocol, p: ConsistencyConfig) -> Plan[Row]:
+def _judge_with_third(
+    row: Row, case: Case, triple: Drawn, place: Place, protocol: Protocol, p: ConsistencyConfig
+) -> Plan[Row]:
     """Judge a pair beside a third response in this order only, whatever orders the manner has."""
-    assert row.place is not None
-    comparison = Comparison(replace(case, responses=triple), triple[1], triple[0], turn=TURNS[row.place])
+    comparison = Comparison(replace(case, responses=triple), triple[1], triple[0], turn=TURNS[place])
     held = replace(protocol, orders="none")
     judged = yield from judge_comparison(partial(replace, row), held, comparison, p.manner, helped=False)
     # The comparison's first response is b, the row's is a.

@@ -18,7 +18,9 @@ from distract.report.phrases import FEW, cautions, counted_cells, left_out_lines
 from distract.stats import measures as table
 from distract.stats.figure import Figure, flatten, measure_trials
 from distract.stats.trials import EXCLUDED, Trial
-from distract.studies.consistency.session import comparison_key, describe_sets
+from distract.studies.consistency.options import PROTOCOLS, ConsistencyOptions
+from distract.studies.consistency.session import comparison_key, describe_sets, list_beside, prepare
+from distract.studies.setup import ROW_FIELDS
 
 _ROWS = table.MEASURES.values()
 MEASURES = {design: [row for row in _ROWS if row.per == design] for design in ("triple", "set")}
@@ -85,7 +87,7 @@ def figures(rows: Sequence[Row], rules: Mapping[str, Sequence[str]]) -> list[Pla
             continue
         for rule in rules[protocol] or (None,):
             # A case without any quadruple is excluded in either place.
-            trials = list(_list_trials((row for row in own if row.place in (None, place)), rule))
+            trials = list(_list_trials((row for row in own if row.extra.get("place") in (None, place)), rule))
             empty = PlacedFigure("", protocol, rule, BASELINE, third=place)
             results += [measure_trials(measure, trials, empty) for measure in MEASURES[design]]
     return sorted(results, key=lambda figure: figure.place)
@@ -96,7 +98,8 @@ def _list_trials(rows: Iterable[Row], rule: str | None) -> Iterator[Trial]:
     units: dict[tuple[Hashable, ...], list[Row]] = defaultdict(list)
     for row in rows:
         fixed = (row.a, row.b) if row.design == "set" else ()  # the order of the pair counts
-        rest = row.beside if row.design == "set" else (row.a, row.b, *row.beside)
+        beside = list_beside(row)
+        rest = beside if row.design == "set" else (row.a, row.b, *beside)
         units[row.case, fixed, frozenset(rest)].append(row)
     for unit, part in units.items():
         results = [outcome(row.judgments, rule) for row in part]
@@ -229,8 +232,17 @@ def document(parameters: Mapping[str, Any], result: ConsistencyResult) -> dict[s
 
 STUDY = Study(
     name="consistency",
+    options=ConsistencyOptions,
+    protocols=PROTOCOLS,
+    plan=prepare,
+    designs={
+        "triple": "a pair of three responses; beside has the third",
+        "set": "a pair shown with a third response in the first or last place; beside has it, and the one in its place "
+        "in the other set",
+    },
+    row_fields=ROW_FIELDS,
     schema={"data": {"name": str, "cases": int}, "limit": int, "sets": int},
-    sums=lambda parameters: BufferedSums(lambda rows, _rewrites, _flaw: measure_rows(parameters, rows)),
+    measures=lambda parameters: BufferedSums(lambda rows, _rewrites, _flaw: measure_rows(parameters, rows)),
     document=document,
-    report=report_parts,
+    sections=report_parts,
 )

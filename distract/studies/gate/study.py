@@ -22,11 +22,14 @@ def _report(parameters: Mapping[str, Any], verdict: Verdict) -> Iterable[Block]:
 
 STUDY = Study(
     name="gate",
+    designs=attack.STUDY.designs,
+    row_fields=attack.STUDY.row_fields,
     schema={
         **{name: attack.STUDY.schema[name] for name in ("data", "limit", "attacks", "degradations", "generator")},
         "gate": dict.fromkeys(("limits", "checks", "prompts", "baseline", "budget"), object),
     },
-    sums=lambda parameters: BufferedSums(lambda rows, _, flaw: replay_gate(parameters, rows).verdict(flaw)),
+    measures=lambda parameters: BufferedSums(lambda rows, _, flaw: replay_gate(parameters, rows).verdict(flaw)),
     document=lambda _, verdict: verdict.document(),
-    report=_report,
+    sections=_report,
+    page=attack.browse_flips,
 )

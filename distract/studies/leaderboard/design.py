@@ -103,4 +103,4 @@ class _Match:
     def _row(self, attack: str, pair: ResponsePair) -> Row:
         case, (a, b) = self.case, pair
         row = Row(case.id, case.cluster, "match", self.protocol.name, self.p.judge, attack, side(a), side(b))
-        return replace(row, lengths=(len(a.text), len(b.text)), prompt_group=case.prompt_group)
+        return replace(row, extra={"lengths": [len(a.text), len(b.text)]}, prompt_group=case.prompt_group)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distract.core.records import BASELINE
 from distract.core.study import BufferedSums, Study
@@ -16,8 +16,13 @@ from distract.studies.leaderboard.boards.board_pairs import BoardComparison, Sou
 from distract.studies.leaderboard.boards.shift import Shift
 from distract.studies.leaderboard.boards.standings import Board
 from distract.studies.leaderboard.measures import LeaderboardResult, remarks, summarise_run
+from distract.studies.leaderboard.options import PROTOCOLS, LeaderboardOptions
 from distract.studies.leaderboard.sources import MatchSource
 from distract.studies.rewrite_counts import count_reasons
+from distract.studies.setup import ROW_FIELDS, Setup
+
+if TYPE_CHECKING:
+    from distract.core.job import Job
 
 _SHARED = (
     *("judge", "data", "models", "left_out", "limit", "pairs", "seed", "attacks", "lowest", "targets", "protocols"),
@@ -133,8 +138,19 @@ def _report(parameters: Mapping[str, Any], result: LeaderboardResult) -> Iterabl
     return report_parts(parameters, result)
 
 
+def _plan(options: LeaderboardOptions, setup: Setup) -> Job[LeaderboardResult]:
+    from distract.studies.leaderboard.session import prepare
+
+    return prepare(options, setup)
+
+
 STUDY = Study(
     name="leaderboard",
+    options=LeaderboardOptions,
+    protocols=PROTOCOLS,
+    plan=_plan,
+    designs={"match": "a pair of a tournament, with the numbers of characters as lengths; either may be rewritten"},
+    row_fields=ROW_FIELDS,
     schema={
         "data": {"name": str, "cases": int},
         "limit": int,
@@ -146,7 +162,7 @@ STUDY = Study(
         "draws": int | None,
         "generator": str,
     },
-    sums=lambda parameters: BufferedSums(partial(summarise_run, parameters)),
+    measures=lambda parameters: BufferedSums(partial(summarise_run, parameters)),
     document=document,
-    report=_report,
+    sections=_report,
 )

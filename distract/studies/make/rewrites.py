@@ -127,7 +127,7 @@ def prepare(
         yield sample_stage(selected.cases, partial(record_rewrites, parameters=alone))
 
     return Job(
-        study=Study("rewrite", {}, lambda _: BufferedSums(measure), document, _report),
+        study=Study(name="rewrite", measures=lambda _: BufferedSums(measure), document=document, sections=_report),
         models=selected.models,
         protocols=(),
         cases=selected.cases,

@@ -19,8 +19,7 @@ from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data, 
 from distract.report.phrases import UNSAID, name_protocol, quote_text
 from distract.studies.meta.measures import DESIGNS, JudgeRows
 from distract.studies.meta.panel import WORDS
-from distract.studies.meta.session import JudgeSource
-from distract.studies.meta.study import from_run
+from distract.studies.meta.session import JudgeSource, from_run
 
 
 @dataclass(frozen=True, slots=True)

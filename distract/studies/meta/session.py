@@ -261,6 +261,26 @@ def from_published(runs: Sequence[PublishedRun]) -> list[JudgeSource]:
     return judges
 
 
+_RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_judging")
+
+
+def from_run(parameters: Mapping[str, Any], rows: Sequence[Row], texts: Texts | None = None) -> JudgeSource:
+    """Build a judge from its run; ``texts`` are those behind its rows, if they are to be shown."""
+    name = parameters["judge"]
+    judged = []
+    for protocol, rules in parameters["protocols"].items():
+        own = {"": tuple(row for row in rows if row.protocol == protocol)}
+        judged.append(JudgeRows(name, protocol, tuple(rules), own, protocol in parameters["ties"]))
+    # Marks without an origin are those of protocols that judged no response alone.
+    marks = ("pass_marks", "pass_mark_origins") if "pass_mark_origins" in parameters else ()
+    more = ("not_asked",) if "not_asked" in parameters else ()
+    record = {field: parameters[field] for field in (*_RECORD, *marks, *more)}
+    origins, reasons = record.get("pass_mark_origins", {}), record.get("not_asked", {})
+    notes = [f"{one}: a score from {record['pass_marks'][one]:g} passes ({origin})" for one, origin in origins.items()]
+    notes += [f"left out of pass or fail: {one} {reason}" for one, reason in reasons.items()]
+    return JudgeSource(name, tuple(judged), record, tuple(parameters["controls"]), tuple(notes), texts or Texts())
+
+
 @dataclass(frozen=True)
 class MetaSelection:
     """The labelled cases on which to compare judges with people."""

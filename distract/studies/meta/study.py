@@ -5,22 +5,24 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import chop_cells
 
 from distract.core.printable import count, format_exclusions, interval, line, p_value, percent
-from distract.core.records import Row
 from distract.core.study import BufferedSums, Study
-from distract.judging.texts import Texts
 from distract.report.blocks import Block, Cells, Detail, Heading, Note, Prose, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
 from distract.report.phrases import VERDICTS, describe_rate, name_protocol, rate_cells
 from distract.stats.figure import flatten, round_values
 from distract.stats.measures import MEASURES
-from distract.studies.meta.measures import DESIGNS, Agreement, DataPlace, JudgeRows, MetaDesign, gains_over
+from distract.studies.meta.measures import DESIGNS, Agreement, DataPlace, MetaDesign, gains_over
 from distract.studies.meta.panel import WORDS, Confusion, MetaResult, measure_judges, name_best, show_panel, sum_up
-from distract.studies.meta.session import JudgeSource
+from distract.studies.meta.session import JudgeSource, from_run
+from distract.studies.setup import ROW_FIELDS
+
+if TYPE_CHECKING:
+    from distract.core.runs import LoadedRun
 
 DESIGN_TITLES: Mapping[MetaDesign, str] = {"people": "Pairs", "pass": "Pass or fail"}
 
@@ -221,26 +223,6 @@ def _fold_title(name: str) -> str:
     return "\n".join(parts if len(parts) <= LINES else [*parts[: LINES - 1], "…"]) or " "
 
 
-_RECORD = ("data", "left_out", "limit", "seed", "manner", "reference", "self_judging")
-
-
-def from_run(parameters: Mapping[str, Any], rows: Sequence[Row], texts: Texts | None = None) -> JudgeSource:
-    """Build a judge from its run; ``texts`` are those behind its rows, if they are to be shown."""
-    name = parameters["judge"]
-    judged = []
-    for protocol, rules in parameters["protocols"].items():
-        own = {"": tuple(row for row in rows if row.protocol == protocol)}
-        judged.append(JudgeRows(name, protocol, tuple(rules), own, protocol in parameters["ties"]))
-    # Marks without an origin are those of protocols that judged no response alone.
-    marks = ("pass_marks", "pass_mark_origins") if "pass_mark_origins" in parameters else ()
-    more = ("not_asked",) if "not_asked" in parameters else ()
-    record = {field: parameters[field] for field in (*_RECORD, *marks, *more)}
-    origins, reasons = record.get("pass_mark_origins", {}), record.get("not_asked", {})
-    notes = [f"{one}: a score from {record['pass_marks'][one]:g} passes ({origin})" for one, origin in origins.items()]
-    notes += [f"left out of pass or fail: {one} {reason}" for one, reason in reasons.items()]
-    return JudgeSource(name, tuple(judged), record, tuple(parameters["controls"]), tuple(notes), texts or Texts())
-
-
 def document(result: MetaResult) -> dict[str, Any]:
     """Build the JSON document of a result."""
     judges = [
@@ -271,10 +253,30 @@ def document(result: MetaResult) -> dict[str, Any]:
     }
 
 
+def _show_disagreements(run: LoadedRun) -> Iterator[Block]:
+    """Show where the judge of a run disagrees with people."""
+    from distract.studies.meta.disagreements import browser_block, read_source
+
+    yield browser_block([read_source(run)])
+
+
+def _browse_disagreements(run: LoadedRun) -> dict[str, Any] | None:
+    from distract.studies.meta.disagreements import build_disagreement_data, read_source
+
+    return build_disagreement_data([read_source(run)])
+
+
 STUDY = Study(
     name="meta",
+    designs={
+        "people": "a pair that people have compared",
+        "pass": "a response against the pass mark, which people have passed or failed",
+    },
+    row_fields=ROW_FIELDS,
+    details=_show_disagreements,
+    page=_browse_disagreements,
     schema={"data": [{"name": str, "cases": int}], "base": str | None},
-    sums=lambda p: BufferedSums(lambda rows, _rewrites, _flaw: measure_judges([from_run(p, rows)], p["base"])),
+    measures=lambda p: BufferedSums(lambda rows, _rewrites, _flaw: measure_judges([from_run(p, rows)], p["base"])),
     document=lambda _, result: document(result),
-    report=lambda _, result: report_parts(result),
+    sections=lambda _, result: report_parts(result),
 )

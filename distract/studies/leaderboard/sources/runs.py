@@ -78,7 +78,7 @@ def from_rows(
     invalid = len(outcomes) - len(valid)
     if not valid:
         raise no_match_error(f"{protocol}, {rule}" if rule else protocol, left_out, invalid)
-    lengths = [row.lengths for row, _ in valid if row.lengths]
+    lengths = [row.extra["lengths"] for row, _ in valid if "lengths" in row.extra]
     matches = encode(
         [row.a.author for row, _ in valid],
         [row.b.author for row, _ in valid],
