@@ -1,84 +1,73 @@
-"""Memory and time to read a table of the user's own, by its number of rows and its form.
-
-Each size is read in a process of its own, which reports its peak memory: for a draw of 24 cases, memory must not grow
-with the file beyond the cases kept for the draw.
-"""
+"""Write what the docs list from the records of the code: `python benchmarks/tables.py`."""
 
 from __future__ import annotations
 
-import argparse
-import csv
-import json
-import subprocess
-import sys
-import tempfile
-from itertools import chain, islice, product
+import inspect
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING
 from pathlib import Path
-from typing import Any
 
-from distract.core.files import write
+import click
 
-_READ = """
-import json, resource, sys, time
-from distract.data import datasets
-loaded = datasets.load(sys.argv[1], limit=24)
-seconds = time.process_time()
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-sizes = {"rows": loaded.size, "kept": len(loaded.cases)}
-print(json.dumps({**sizes, "seconds": round(seconds, 1), "MB": round(peak / 1024)}))
-"""
+import distract
+from distract.cli.command import list_options
+from distract.cli.main import cli
+from distract.cli.parameters import write_sentence
+from distract.core.registry import get_study
+from distract.report.glossary import list_measures
 
-
-def make_table(path: Path, rows: int, words: int) -> None:
-    """Write a file of labelled pairs in the form of its suffix."""
-    text = " ".join(f"word{number}" for number in range(words))
-    names = ("id", "question", "answer_a", "answer_b", "winner")
-    cells = ((n, f"Question {n}?", f"First {n}. {text}", f"Second {n}. {text}", "ab"[n % 2]) for n in range(rows))
-    if path.suffix == ".parquet":
-        import pyarrow
-        from pyarrow import parquet
-
-        schema = pyarrow.schema([("id", "int64"), *((name, "string") for name in names[1:])])
-        with parquet.ParquetWriter(path, schema) as file:
-            while batch := list(islice(cells, 10_000)):
-                file.write_batch(pyarrow.record_batch(list(zip(*batch, strict=True)), schema=schema))
-        return
-    with path.open("w", newline="", encoding="utf-8") as file:
-        if path.suffix == ".csv":
-            csv.writer(file).writerows(chain([names], cells))
-            return
-        lines = (json.dumps(dict(zip(names, row, strict=True))) for row in cells)
-        begin, mark, end = {".jsonl": ("", "\n", "\n"), ".json": ('{"data": [', ",", "]}")}[path.suffix]
-        file.write(begin)
-        file.writelines(line if place == 0 else mark + line for place, line in enumerate(lines))
-        file.write(end)
+DOCS = Path(__file__).parents[1] / "docs"
+KEYWORDS = {name: inspect.signature(getattr(distract, name)).parameters for name in ("attack", "gate")}
+STUDIES = ("attack", "leaderboard", "consistency", "meta")
 
 
-def measure(path: Path) -> dict[str, Any]:
-    """Read a file in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", _READ, str(path)], check=True, capture_output=True, text=True)
-    values: dict[str, Any] = json.loads(done.stdout)
-    return values
+def table(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+    """Format a table of Markdown."""
+    first, *others = (
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in (headings, *rows)
+    )
+    return "\n".join((first, "|" + "---|" * len(headings), *others))
+
+
+def measures() -> str:
+    """List the measures."""
+    return table(("word", "meaning"), iter(list_measures().items()))
+
+
+def designs() -> str:
+    """List the designs of rows."""
+    rows = ((name, text, study) for study in STUDIES for name, text in get_study(study).designs.items())
+    return table(("design", "what a row compares", "command"), rows)
+
+
+def options() -> str:
+    """List the options of all commands."""
+    rows = []
+    for one, commands in list_options(click.Context(cli)):
+        empty = one.default in (None, (), False, MISSING)
+        default = "" if empty else "on" if one.default is True else str(one.default)
+        setting = "" if one.typed else f"`{one.key}`"
+        keyword = f"`{one.name}`" if any(one.name in KEYWORDS.get(name, ()) for name in commands) else ""
+        rows.append((f"`{one.flag}`", write_sentence(one.help), default, setting, keyword, ", ".join(commands)))
+    return table(("option", "meaning", "default", "in `distract.toml`", "in Python", "commands"), iter(rows))
+
+
+TABLES = {
+    "measures": ("reading-results.md", measures),
+    "designs": ("servers-and-replies.md", designs),
+    "options": ("options.md", options),
+}
+"""Each table by its mark, with the page that has it and the function that writes it."""
 
 
 def main() -> None:
-    """Measure and print each size."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 10_000, 100_000, 1_000_000])
-    parser.add_argument("--form", nargs="+", default=["csv"], choices=["csv", "jsonl", "json", "parquet"])
-    parser.add_argument("--words", type=int, default=60, help="words of each response")
-    parser.add_argument("--json", type=Path, help="file for the results")
-    options = parser.parse_args()
-    results = []
-    with tempfile.TemporaryDirectory() as folder:
-        for form, rows in product(options.form, options.rows):
-            path = Path(folder) / f"pairs.{form}"
-            make_table(path, rows, options.words)
-            results.append({"form": form, **measure(path), "file MB": round(path.stat().st_size / 1e6)})
-            print(results[-1], flush=True)
-            path.unlink()
-    if options.json:
-        write(options.json, json.dumps(results, indent=2) + "\n", "--json")
+    """Write each table into its page."""
+    for mark, (name, write) in TABLES.items():
+        page, block = DOCS / name, f"<!-- {mark} -->\n{write()}\n<!-- end -->"
+        text = page.read_text(encoding="utf-8")
+        text = re.sub(rf"<!-- {mark} -->.*?<!-- end -->", lambda _, block=block: block, text, flags=re.DOTALL)  # type: ignore[misc]
+        page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,14 +22,19 @@ import difflib
 import errno
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from distract.core.printable import hide_credentials, line
 
-MAX_NAMES = 40
-"""Maximum number of names in a message."""
+MAX_NAMES, FEW = 8, 3
+"""Maximum number of names in a message, and how many of more there are to name."""
+
+_LISTED = frozenset(
+    ("attack", "generator", "judge", "measure", "model option", "protocol", "rating system", "reference", "verifier")
+)
+"""Kinds of names that ``distract list`` lists."""
 
 
 def _restore(kind: type[DistractError], arguments: tuple[Any, ...], state: dict[str, Any]) -> DistractError:
@@ -76,8 +81,15 @@ class UnknownName(UsageError):
         suggestion += f"; {instead}" if instead else ""
         self.instead = instead
         tail = f"; {hint}" if hint else ""
-        listed = ", ".join(names) if len(names) <= MAX_NAMES else f"{len(names)} names, see `distract list`"
-        super().__init__(f"unknown {kind} {name!r}{suggestion} (known: {listed or 'none'}){tail}")
+        more = "; see `distract list`" if len(names) > MAX_NAMES and kind in _LISTED else ""
+        super().__init__(f"unknown {kind} {name!r}{suggestion} (known: {list_names(names)}{more}){tail}")
+
+
+def list_names(names: Sequence[str]) -> str:
+    """List names for a message: all, or the first few and how many more there are."""
+    if len(names) <= MAX_NAMES:
+        return ", ".join(names) or "none"
+    return f"{', '.join(names[:FEW])} and {len(names) - FEW} more"
 
 
 def install_command(extra: str) -> str:

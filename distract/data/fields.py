@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from distract.core.errors import DataError
+from distract.core.errors import DataError, list_names
 from distract.core.printable import clean_text
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -35,7 +35,7 @@ class Item:
         """Fail on unknown fields, which are probably typos."""
         for name in self.value:
             if name not in known:
-                self.fail(f"unknown field (known: {', '.join(known)})", name)
+                self.fail(f"unknown field (known: {list_names([*known])})", name)
 
     def text(self, field: str, *, empty: bool = False) -> str:
         if field not in self.value:

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from distract.core.errors import DataError, UsageError
+from distract.core.errors import DataError, UsageError, list_names
 from distract.models.ranges import MAX_PRICE
 from distract.models.server.addresses import parse_address
 
@@ -189,7 +189,7 @@ def _read_entry(name: str, table: Mapping[str, Any], path: object) -> CatalogueE
     for field, value in table.items():
         if field not in _FIELDS:
             near = difflib.get_close_matches(field, _FIELDS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_FIELDS)}"
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {list_names(_FIELDS)}"
             raise fail(field, f"unknown field; {hint}")
         if expected := _expectation(field, value):
             # A wrong key field may hold the key itself.

@@ -66,7 +66,7 @@ def _resolve_bare(name: str, options: Options, entries: Mapping[str, CatalogueEn
         return _resolve_entry(entry, options)
     if options.base_url:
         return resolve_server(entry.model if entry else name, options)
-    if entry is None and not Path(name).exists() and (instead := translate_name(name)):
+    if entry is None and (instead := _spell_function(name) or ("" if Path(name).exists() else translate_name(name))):
         raise UnknownName("judge", name, entries, instead=instead)
     if entry or _HUB.fullmatch(name) or name.startswith((".", "/", "~")) or Path(name).is_dir():
         engine, reason = choose_engine(options.engine)
@@ -74,6 +74,13 @@ def _resolve_bare(name: str, options: Options, entries: Mapping[str, CatalogueEn
     if re.search(":.*@", name):
         raise UsageError("unknown judge; its name is left out, since the part before its @ may be a password")
     raise UnknownName("judge", name, entries)
+
+
+def _spell_function(name: str) -> str:
+    """Advice on how to name a function in a Python file; empty for any other name."""
+    if not (parts := re.fullmatch(r"(.+\.py)(?::(\w+))?", name)):
+        return ""
+    return f"write python:{parts[1]}:{parts[2] or 'judge'} for the function {parts[2] or 'judge'} in that file"
 
 
 def translate_name(name: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import shlex
 from collections.abc import Mapping, Sequence
 from html import unescape
@@ -16,7 +17,7 @@ from pages import PAGES, ROOT, blocks, text_of
 
 from distract.cli.main import cli
 from distract.core.printable import bar, interval, percent
-from distract.report.glossary import list_measures, list_terms
+from distract.report.glossary import list_terms
 from distract.stats.measures import MEASURES
 from distract.stats.trials import Measure
 
@@ -353,7 +354,11 @@ def test_abbreviations_are_explained_below_their_table() -> None:
         assert unexplained == [] or below.endswith("…"), place
 
 
-def test_glossary_of_measures_is_that_of_the_table() -> None:
-    rows = [f"| {words} | {meaning} |" for words, meaning in list_measures().items()]
-    block = text_of("docs/reading-results.md").partition("<!-- measures -->\n")[2].partition("\n<!-- end -->")[0]
-    assert block.split("\n")[2:] == rows, "run `python benchmarks/glossary.py`"
+TABLES = runpy.run_path(str(ROOT / "benchmarks" / "tables.py"))["TABLES"]
+
+
+@each("mark", *TABLES)
+def test_tables_of_the_docs_are_those_of_the_code(mark: str) -> None:
+    page, write = TABLES[mark]
+    block = text_of(f"docs/{page}").partition(f"<!-- {mark} -->\n")[2].partition("\n<!-- end -->")[0]
+    assert block == write(), "run `python benchmarks/tables.py`"

@@ -12,6 +12,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from distract.core.errors import list_names
 from distract.core.records import Constraint
 from distract.data.constraints import keywords, layout, whole, words
 from distract.data.constraints.kind import ConstraintError, ConstraintKind, UnavailableError
@@ -26,7 +27,7 @@ def _find_kind(kind: object) -> ConstraintKind:
         return _KINDS[kind]
     near = difflib.get_close_matches(str(kind), _KINDS, n=1, cutoff=0.5)
     suggestion = f"; did you mean {near[0]!r}?" if near else ""
-    raise ConstraintError("kind", f"unknown kind {kind!r}{suggestion} (known: {', '.join(list_kinds())})")
+    raise ConstraintError("kind", f"unknown kind {kind!r}{suggestion} (known: {list_names(list_kinds())})")
 
 
 def list_kinds() -> tuple[str, ...]:
