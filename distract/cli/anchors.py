@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from distract.cli.command import EPILOG, command
-from distract.cli.groups import JsonOptions, ViewOptions
 from distract.cli.shared import CommandExit, echo, echo_more, print_result, report_usage, safe_line
 from distract.cli.terminal import count_stored, terminal
 from distract.core.errors import UsageError, redirect_output
 from distract.models.options import describe
 from distract.studies.anchors.options import CheckOptions, MakeOptions
+from distract.studies.options import JsonOptions, ViewOptions
 
 if TYPE_CHECKING:
     from distract.core.job import Estimate

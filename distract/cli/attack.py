@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from distract.cli.command import command
-from distract.cli.groups import StudyOptions
 from distract.cli.run import run_study
 from distract.studies.attack.options import AttackOptions
-from distract.studies.options import output
+from distract.studies.options import StudyOptions, output
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +21,7 @@ def attack(options: _Options) -> None:
 
     Rewrites responses with distractors, and has the judge compare them before and after.
     """
-    from distract.cli.results import paper_parts
     from distract.studies.attack.study import STUDY
+    from distract.studies.attack.view import paper_table
 
-    run_study(STUDY, options, paper_parts if options.paper else lambda _: ())
+    run_study(STUDY, options, lambda finished: [paper_table(finished.result.figures)] if options.paper else [])

@@ -6,11 +6,11 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from distract.cli.command import command
-from distract.cli.groups import PageOptions
 from distract.cli.pages import Pages
 from distract.cli.shared import echo, warn
 from distract.models.options import setting
 from distract.models.ranges import INNER_SHARE, PATH, Several
+from distract.studies.options import PageOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from distract.cli.command import command
-from distract.cli.groups import JsonOptions
 from distract.cli.shared import print_result, report_usage, warn
 from distract.cli.terminal import terminal
 from distract.models.options import ModelOptions, Options, narrow, setting
 from distract.models.ranges import PATH, SHARE, Several
 from distract.rewriting.generator_options import VerifierOptions
-from distract.studies.options import StoreOptions
+from distract.studies.options import JsonOptions, StoreOptions
 
 if TYPE_CHECKING:
     from distract.studies.check.audit import CheckedRewrite

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from distract.cli.command import command
 from distract.cli.dry_run import preview_search
-from distract.cli.groups import JsonOptions
 from distract.cli.shared import echo_json, exit_with, report_usage, warn
 from distract.cli.terminal import terminal
 from distract.models.options import setting
 from distract.models.ranges import COUNT, PATH
-from distract.studies.options import DATA_TEXT, JudgeOptions
+from distract.studies.options import DATA_TEXT, JsonOptions, JudgeOptions
 
 if TYPE_CHECKING:
     from distract.core.records import Case, Role

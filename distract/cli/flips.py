@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from distract.cli.command import check_options, command
-from distract.cli.groups import ViewOptions
 from distract.cli.pages import check_free
 from distract.cli.shared import print_result, warn
 from distract.models.options import setting
 from distract.models.ranges import PATH, Choice, WholeRange
-from distract.studies.options import output
+from distract.studies.options import ViewOptions, output
 
 if TYPE_CHECKING:
     from distract.studies.attack.flips import FlipOutcome

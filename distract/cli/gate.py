@@ -15,7 +15,6 @@ from click.core import ParameterSource
 
 from distract.cli.command import check_options, command, explicit_options
 from distract.cli.gate_outputs import GateCommand, OutputOptions, Outputs
-from distract.cli.groups import JsonOptions, PageOptions
 from distract.cli.pages import Pages, protected_paths
 from distract.cli.run import unread_parts
 from distract.cli.shared import CommandExit, echo, echo_json, print_lines, print_result, safe_line
@@ -25,6 +24,7 @@ from distract.models.options import describe, setting
 from distract.models.ranges import CONFIDENCE, PATH, SHARE, WholeRange
 from distract.stats.measures import list_limited
 from distract.studies.gate.options import EvidenceOptions, GateOptions
+from distract.studies.options import JsonOptions, PageOptions
 
 if TYPE_CHECKING:
     from distract.core.runs import LoadedRun

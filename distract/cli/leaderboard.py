@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from distract.cli.command import check_options, command
-from distract.cli.groups import PageOptions, ViewOptions
 from distract.cli.pages import Pages
 from distract.cli.run import check_conclusive, print_run, report_blocks, run_in_terminal
 from distract.cli.shared import echo_json, echo_more, print_lines, print_result
@@ -14,6 +13,7 @@ from distract.cli.terminal import terminal
 from distract.core.errors import UsageError
 from distract.models.options import setting
 from distract.studies.leaderboard.options import LeaderboardOptions
+from distract.studies.options import PageOptions, ViewOptions
 
 if TYPE_CHECKING:
     from distract.core.runs import LoadedRun

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from distract.cli.command import command
-from distract.cli.groups import JsonOptions
 from distract.cli.run import run_in_terminal
 from distract.cli.shared import echo, exit_with, print_result, report_usage, safe_line
 from distract.cli.terminal import terminal
@@ -20,7 +19,7 @@ from distract.models.options import ModelOptions, Options, narrow, setting
 from distract.models.ranges import FILE
 from distract.rewriting.generator_options import GeneratorOptions, TextOptions
 from distract.studies.attack.options import ScopeOptions
-from distract.studies.options import DataOptions, DrawOptions, StoreOptions, rewriting
+from distract.studies.options import DataOptions, DrawOptions, JsonOptions, StoreOptions, rewriting
 
 if TYPE_CHECKING:
     from distract.studies.make.maker import MakeJob

@@ -6,13 +6,13 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from distract.cli.command import command
-from distract.cli.groups import PageOptions, ViewOptions
 from distract.cli.pages import Pages
 from distract.cli.run import check_conclusive, print_run
 from distract.cli.shared import print_lines
 from distract.cli.terminal import terminal
 from distract.models.options import setting
 from distract.models.ranges import PATH, Several
+from distract.studies.options import PageOptions, ViewOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from distract.cli.command import check_options, command
-from distract.cli.groups import PageOptions, ViewOptions
 from distract.cli.pages import Pages
 from distract.cli.run import check_conclusive, describe_shard, run_in_terminal
 from distract.cli.shared import echo, echo_more, print_lines, print_result, safe_line
 from distract.cli.terminal import terminal
 from distract.core.errors import UnknownName, UsageError
 from distract.studies.meta.options import MetaOptions
+from distract.studies.options import PageOptions, ViewOptions
 
 if TYPE_CHECKING:
     from distract.core.job import Job

@@ -16,10 +16,10 @@ from distract.core import files
 from distract.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from distract.cli.groups import PageOptions
     from distract.core.runs import LoadedRun
     from distract.core.shard import Shard
     from distract.report.blocks import Block
+    from distract.studies.options import PageOptions
 
 OUTPUTS = frozenset({"html", "markdown", "junit", "summary", "table", "parquet"})
 """Parameters that name a file to write."""

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distract.cli.command import command
-from distract.cli.groups import PageOptions, ViewOptions
 from distract.cli.pages import Pages, check_free
 from distract.cli.shared import echo_json, echo_more, print_result, warn
 from distract.models.options import setting
 from distract.models.ranges import PATH
-from distract.studies.options import output
+from distract.studies.options import PageOptions, ViewOptions, output
 
 if TYPE_CHECKING:
     from distract.core.job import FinishedRun

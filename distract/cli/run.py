@@ -13,13 +13,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from distract.cli.command import Command, command
-from distract.cli.groups import StudyOptions
 from distract.cli.pages import Pages
 from distract.cli.shared import echo, echo_more, exit_with, print_result, safe_line
 from distract.cli.terminal import terminal
+from distract.studies.options import StudyOptions
 
 if TYPE_CHECKING:
-    from distract.cli.groups import ViewOptions
     from distract.core.backend import Backend
     from distract.core.job import FinishedRun, Job
     from distract.core.records import Role, Row
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from distract.core.study import R, Study
     from distract.models.options import OptionGroup
     from distract.report.blocks import Block
-    from distract.studies.options import StoreOptions
+    from distract.studies.options import StoreOptions, ViewOptions
 
 
 def run_in_terminal(job: Job[R], options: StoreOptions, doing: str = "judging") -> FinishedRun[R]:

@@ -7,11 +7,10 @@ from dataclasses import MISSING, dataclass
 from functools import partial
 
 from distract.cli.command import command
-from distract.cli.groups import JsonOptions
 from distract.cli.shared import echo, echo_json, exit_with, report_usage
 from distract.cli.terminal import CLOSING, terminal
 from distract.models.options import setting
-from distract.studies.options import DATA_TEXT, JUDGE, JudgeOptions, columns_option, ways_of_asking
+from distract.studies.options import DATA_TEXT, JUDGE, JsonOptions, JudgeOptions, columns_option, ways_of_asking
 
 _text = partial(setting, None, kind=DATA_TEXT)
 

@@ -82,7 +82,8 @@ class UnknownName(UsageError):
         self.instead = instead
         tail = f"; {hint}" if hint else ""
         more = "; see `distract list`" if len(names) > MAX_NAMES and kind in _LISTED else ""
-        super().__init__(f"unknown {kind} {name!r}{suggestion} (known: {list_names(names)}{more}){tail}")
+        known = "" if instead else f" (known: {list_names(names)}{more})"
+        super().__init__(f"unknown {kind} {name!r}{suggestion}{known}{tail}")
 
 
 def list_names(names: Sequence[str]) -> str:

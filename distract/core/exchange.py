@@ -18,7 +18,6 @@ from distract.core.backend import (
     StreamingBackend,
 )
 from distract.core.locks import Claims
-from distract.core.members import check_members, find_comparable, name_check, probe_members
 from distract.core.records import Reply, Request, Role
 from distract.core.signals import check_signal, hold_signals
 from distract.core.store import Answerer
@@ -65,7 +64,11 @@ def settle(role: Role, model: Answerer, requests: Sequence[Request], tally: Tall
     """Prepare a backend for its first requests; returns whether that is done, or waits for others to come."""
     backend, _ = model
     ask_probes(role, model, tally, claims)
-    if not isinstance(backend, PooledBackend) or len(backend.members) == 1 or name_check(role) in tally.checks:
+    if not isinstance(backend, PooledBackend) or len(backend.members) == 1:
+        return True
+    from distract.core.members import check_members, find_comparable, name_check
+
+    if name_check(role) in tally.checks:
         return True
     if comparable := find_comparable(requests):
         check_members(backend, comparable, tally)
@@ -87,4 +90,6 @@ def ask_probes(role: Role, model: Answerer, tally: Tally, claims: Claims) -> Non
                 replies.update(received)
         tally.manners[role] = backend.learn(replies[key])
     if isinstance(backend, PooledBackend) and len(backend.members) > 1:
+        from distract.core.members import probe_members
+
         probe_members(backend, role, tally)

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import json
 import pkgutil
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
+from distract.core import files
 from distract.core.attack import Attack, name_effect
 from distract.core.backend import Backend, OwnBackend, own_protocols
 from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin, redirect_output
-from distract.core.modules import load_file
 from distract.core.plugin import Protocol
 from distract.core.records import BASELINE
 from distract.core.study import Study
@@ -51,11 +53,55 @@ _own: dict[str, dict[str, OwnPlugin]] = {}
 _FILE = re.compile(r"(.+\.(?:py|txt|toml))(?::([\w.-]+))?")
 
 
-def plugins(group: str, kind: type[P]) -> Mapping[str, P]:
+_PLAIN = str | int | float | None
+"""The types of fields by which plug-ins can be chosen before they load; tuples of texts too."""
+
+
+class Plugins(Mapping[str, P]):
+    """The plug-ins of a group by name; a shipped one loads when it is looked up."""
+
+    def __init__(self, kind: type[P], shipped: Mapping[str, Mapping[str, Any]], others: Mapping[str, P]) -> None:
+        self._kind, self._shipped, self._loaded = kind, shipped, dict(others)
+        self._names = dict.fromkeys(sorted({*shipped, *others}))
+
+    def __getitem__(self, name: str) -> P:
+        if name not in self._loaded:
+            module = _import_plugin(self._shipped[name]["module"])
+            self._loaded |= {one.name: one for one in _find_plugins(module, self._kind) if one.name not in self._loaded}
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def extend(self, own: Mapping[str, P]) -> Plugins[P]:
+        """Add plug-ins of the user's own."""
+        extended = Plugins(self._kind, self._shipped, {**self._loaded, **own})
+        extended._names = {**self._names, **dict.fromkeys(own)}
+        return extended
+
+    def traits(self, name: str) -> Mapping[str, Any]:
+        """Return the plain fields of a plug-in, which need not load for that."""
+        if name in self._loaded or name not in self._shipped:
+            return _list_traits(self[name])
+        traits: Mapping[str, Any] = self._shipped[name]["traits"]
+        return traits
+
+    def where(self, fits: Callable[[Mapping[str, Any]], bool]) -> tuple[P, ...]:
+        """Return the plug-ins whose plain fields fit."""
+        return tuple([self[name] for name in self if fits(self.traits(name))])
+
+
+def plugins(group: str, kind: type[P]) -> Plugins[P]:
     _kinds[group] = kind
     installed = _load(group)[0]
     own = {name: one.plugin for name, one in _own.get(group, {}).items()}
-    return MappingProxyType({**installed, **own}) if own else installed
+    return installed.extend(own) if own else installed
 
 
 def installed() -> Iterator[EntryPoint]:
@@ -78,6 +124,8 @@ def load_own(group: str, kind: type[P], path: Path, name: str | None = None) -> 
         raise UsageError(f"{path}: expected a Python file that defines one {noun}")
     plugins: list[Any]
     if path.suffix == ".py":
+        from distract.core.modules import load_file
+
         with guard_plugin(f"{path} does not load"):
             shipped = {*map(id, _load(group)[0].values())}  # the file may import some
             plugins = [one for one in _find_plugins(load_file(path), kind) if id(one) not in shipped]
@@ -99,28 +147,31 @@ def load_own(group: str, kind: type[P], path: Path, name: str | None = None) -> 
     return cast(P, plugin)
 
 
-def protocols() -> Mapping[str, Protocol]:
+def protocols() -> Plugins[Protocol]:
     return plugins("distract.judges", Protocol)
 
 
-def attacks() -> Mapping[str, Attack]:
+def attacks() -> Plugins[Attack]:
     return plugins("distract.attacks", Attack)
 
 
 def controls() -> tuple[Attack, ...]:
     """List the attacks that measure noise: they change something irrelevant, but not nothing."""
-    return tuple(a for a in attacks().values() if a.control and not (a.placebo or a.asks) and a.name != BASELINE)
+    return attacks().where(lambda a: a["control"] and not (a["placebo"] or a["asks"]) and a["name"] != BASELINE)
 
 
 def placebos() -> tuple[Attack, ...]:
     """List the attacks that change words but neither meaning, tone nor quality; a wrapper only adds some."""
-    return tuple(attack for attack in attacks().values() if attack.placebo and attack.keeps == "meaning")
+    return attacks().where(lambda attack: attack["placebo"] and attack["keeps"] == "meaning")
 
 
 def code_checksum(protocol: Protocol) -> str:
     """Hash the code of a protocol: its module's file, or all shipped modules together (SHA-256, hex)."""
     own = _own.get("distract.judges", {}).get(protocol.name)
-    return protocol.checksum or (own.checksum if own else _load("distract.judges")[2][protocol.name])
+    others = _load("distract.judges")[2]
+    return protocol.checksum or (
+        own.checksum if own else others.get(protocol.name) or _checksum_shipped("distract.judges")
+    )
 
 
 def problems() -> tuple[str, ...]:
@@ -150,7 +201,7 @@ def choose_protocols(
     if not names and judge and (own := own_protocols(judge)):
         return tuple(sorted(own, key=lambda protocol: protocol.name))
     chosen = tuple([get_protocol(name, judge) for name in sorted(set(names or defaults))])
-    return chosen or tuple(protocol for protocol in protocols().values() if protocol.default)
+    return chosen or protocols().where(lambda protocol: protocol["default"])
 
 
 def get_attack(name: str) -> Attack:
@@ -164,9 +215,10 @@ def list_attacks(name: str) -> tuple[str, ...]:
         return (name,)
     field = "family" if kind == "family" else "effect"
     groups: dict[str, list[str]] = {}
-    for attack in attacks().values():
-        if attack.name != BASELINE:
-            groups.setdefault(getattr(attack, field), []).append(attack.name)
+    known = attacks()
+    for name in known:
+        if name != BASELINE:
+            groups.setdefault(known.traits(name)[field], []).append(name)
     value = name_effect(value) if kind == "all" else value
     if value not in groups:
         raise UnknownName(field, value, groups)
@@ -192,17 +244,11 @@ def find_plugin(group: str, kind: type[P], noun: str, name: str, known: Mapping[
 
 
 @cache
-def _load(group: str) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, str]]:
-    """Load the plug-ins of a group by name, faults of third-party ones, and checksums of code by name."""
+def _load(group: str) -> tuple[Plugins[Any], tuple[str, ...], Mapping[str, str]]:
+    """List the plug-ins of a group; load third-party ones, with their faults, and checksums of their code by name."""
     kind = _kinds[group]
-    package = importlib.import_module(_TOP.PACKAGES[group])
-    modules = []
-    for info in pkgutil.iter_modules(package.__path__):
-        with guard_plugin(f"plug-in {package.__name__}.{info.name} does not load"):
-            modules.append(importlib.import_module(f"{package.__name__}.{info.name}"))
-    loaded = {plugin.name: plugin for module in modules for plugin in _find_plugins(module, kind)}
-    sources = dict.fromkeys(loaded, _checksum(modules))
-    faults = []
+    shipped = _read_index(group, kind)
+    loaded, sources, faults = dict[str, Any](), dict[str, str](), list[str]()
     for entry in entry_points(group=group):
         where = f"plug-in {entry.name!r} ({entry.value})"
         try:
@@ -215,17 +261,66 @@ def _load(group: str) -> tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, 
         if not plugins:
             faults.append(f"{where} holds no {kind.__name__}")
         for plugin in plugins:
-            if loaded.setdefault(plugin.name, plugin) is not plugin:
+            if plugin.name in shipped or loaded.setdefault(plugin.name, plugin) is not plugin:
                 faults.append(f"{where} defines {kind.__name__.lower()} {plugin.name!r}, which exists already")
-            sources.setdefault(plugin.name, _checksum([sys.modules.get(entry.module)]))
-    return MappingProxyType(dict(sorted(loaded.items()))), tuple(faults), sources
+                continue
+            sources.setdefault(plugin.name, _checksum([getattr(sys.modules.get(entry.module), "__file__", None)]))
+    return Plugins(kind, shipped, loaded), tuple(faults), sources
 
 
-def _checksum(modules: Iterable[ModuleType | None]) -> str:
+def _read_index(group: str, kind: type[Any]) -> Mapping[str, Mapping[str, Any]]:
+    """Read the module and the plain fields of each shipped plug-in, as listed since the folder last changed."""
+    package = importlib.import_module(_TOP.PACKAGES[group])
+    paths = [*_list_files(package), Path(str(sys.modules[kind.__module__].__file__))]
+    stamps = [[str(path), (stat := path.stat()).st_mtime_ns, stat.st_size] for path in paths]
+    stamp, file = [sys.version, kind.__name__, *stamps], Path(package.__path__[0]) / "__pycache__" / "plugins.json"
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        document = json.loads(file.read_text(encoding="utf-8"))
+        if document["stamp"] == stamp:
+            index: Mapping[str, Mapping[str, Any]] = document["plugins"]
+            return index
+    index = {
+        plugin.name: {"module": module.__name__, "traits": _list_traits(plugin)}
+        for info in pkgutil.iter_modules(package.__path__)
+        for module in [_import_plugin(f"{package.__name__}.{info.name}")]
+        for plugin in _find_plugins(module, kind)
+    }
+    with suppress(OSError, DistractError):  # a cache, which a folder that cannot be written lacks
+        file.parent.mkdir(exist_ok=True)
+        files.replace(file, json.dumps({"stamp": stamp, "plugins": index}))
+    return index
+
+
+def _import_plugin(name: str) -> ModuleType:
+    with guard_plugin(f"plug-in {name} does not load"):
+        return importlib.import_module(name)
+
+
+def _list_traits(plugin: Any) -> dict[str, Any]:
+    """Return the fields of a plug-in that are plain values, in which a tuple is a list, as JSON has it."""
+    values = {each.name: getattr(plugin, each.name) for each in fields(plugin)}
+    lists = {name: [*value] for name, value in values.items() if isinstance(value, tuple)}
+    plain = {name: value for name, value in values.items() if isinstance(value, _PLAIN)}
+    return plain | {name: value for name, value in lists.items() if all(isinstance(one, str) for one in value)}
+
+
+def _list_files(package: ModuleType) -> list[Path]:
+    """List the files of the modules in the folders of a package."""
+    return [
+        path for folder in package.__path__ for path in sorted(Path(folder).glob("*.py")) if path.stem != "__init__"
+    ]
+
+
+@cache
+def _checksum_shipped(group: str) -> str:
+    """Hash the code of all shipped plug-ins of a group together."""
+    return _checksum(map(str, _list_files(importlib.import_module(_TOP.PACKAGES[group]))))
+
+
+def _checksum(paths: Iterable[str | None]) -> str:
     digest = hashlib.sha256()
-    for module in modules:
-        file = getattr(module, "__file__", None)
-        digest.update(Path(file).read_bytes() if file and Path(file).is_file() else b"")
+    for path in paths:
+        digest.update(Path(path).read_bytes() if path and Path(path).is_file() else b"")
     return digest.hexdigest()
 
 

@@ -14,21 +14,10 @@ from typing import Any, BinaryIO
 
 from distract.core.errors import DataError, UsageError, install_command
 
-PARQUET, ARROW = "Parquet", "Arrow"
+PARQUET = "Parquet"
 _BATCH = 1 << 13
-_SUFFIXES = {".parquet": PARQUET, ".pq": PARQUET, ".arrow": ARROW, ".feather": ARROW}
 
 Rows = Iterator[tuple[int, Sequence[object]]]
-
-
-def recognise(begin: bytes, suffix: str) -> str | None:
-    """The form of a file by its first bytes or, where it is damaged, its suffix."""
-    if begin.startswith(b"PAR1"):
-        return PARQUET
-    # A stream begins with a continuation mark and the size of its schema.
-    if begin.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
-        return ARROW
-    return _SUFFIXES.get(suffix)
 
 
 def open_file(open_input: Callable[[], BinaryIO], where: str, form: str) -> tuple[tuple[str, ...], Callable[..., Rows]]:

@@ -22,8 +22,6 @@ from distract.core.errors import DataError, UsageError
 from distract.core.records import Case, Response
 from distract.data.formats import READERS, native
 from distract.data.formats.reader import BetterFirst, ConstrainedPrompt, Omission
-from distract.data.formats.table import find_columns
-from distract.data.frames import LIBRARIES
 from distract.data.sources import BUILT_IN, TABLE, DataSource, locate
 from distract.data.tables import Table, open_table, read_table
 
@@ -89,8 +87,7 @@ def load(
         roles: columns by role, for tables (``--map``).
         limit: number of cases that the caller will draw; of a larger set than ``MOST``, only that many are kept.
     """
-    is_frame = type(data).__module__.partition(".")[0] in LIBRARIES
-    if isinstance(data, Iterable) and not is_frame and not isinstance(data, str | Mapping):
+    if isinstance(data, Iterable) and not isinstance(data, str | Mapping) and not _is_frame(data):
         data = list(data)
         if not data or not all(isinstance(case, Mapping) for case in data):
             if responses or roles:
@@ -116,11 +113,19 @@ def load(
         left_out[f"not among the {len(sample.cases):,} drawn from this large set"] = sample.passed_over
     columns = ""
     if source.format == TABLE:
+        from distract.data.formats.table import find_columns
+
         is_labelled = any(case.preferred is not None or case.passed is not None for case in sample.cases.values())
         columns = find_columns(source.table).describe(is_labelled)
     checksum = _checksum(source, answers)
     named = source.table.roles if columns else {}
     return DataSet(source.name, source.format, checksum, sample.list_cases(), left_out, size, columns, named)
+
+
+def _is_frame(data: object) -> bool:
+    from distract.data.frames import LIBRARIES
+
+    return type(data).__module__.partition(".")[0] in LIBRARIES
 
 
 @cache

@@ -11,10 +11,7 @@ from types import MappingProxyType
 from typing import NoReturn
 
 from distract.core.errors import DataError, UnknownName, UsageError
-from distract.data import hub
 from distract.data.formats import READERS, detect_format
-from distract.data.formats.table import find_columns
-from distract.data.frames import convert_frame
 from distract.data.tables import Table, open_folder, open_table, read_table
 
 BUILT_IN: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -42,6 +39,8 @@ class DataSource:
 def locate(data: object, expected: str, roles: Mapping[str, str] = MappingProxyType({})) -> DataSource:
     """Find data; ``roles`` are the columns that the user names, for tables only."""
     if not isinstance(data, str):
+        from distract.data.frames import convert_frame
+
         table = convert_frame(data)
         return _make_source(table, table.where, None, roles)
     if data in BUILT_IN:
@@ -55,6 +54,8 @@ def locate(data: object, expected: str, roles: Mapping[str, str] = MappingProxyT
             raise UnknownName("data format", prefix, [*READERS, HUB])
         form, place = prefix, rest
     if place.startswith(f"{HUB}:") and not _exists(place):
+        from distract.data import hub
+
         source = _make_source(hub.load_table(place, expected), place.removeprefix(f"{HUB}:"), form, roles)
         if READERS[source.format].gather:
             raise UsageError(f"{place}: {source.format} is a folder of files; download it and name the folder")
@@ -102,6 +103,8 @@ def _make_source(table: Table, name: str, form: str | None, roles: Mapping[str, 
 
 def _report_unknown(table: Table) -> NoReturn:
     """Say what a table holds, and what would make it readable."""
+    from distract.data.formats.table import find_columns
+
     next(table.read(), None)  # a fault in the first row comes first
     if not table.fields:
         raise DataError(f"{table.kind} without rows; expected cases", path=table.where)

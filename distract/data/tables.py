@@ -20,10 +20,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 from distract.core.errors import DataError
 from distract.core.files import open_input
-from distract.data import archives, arrow
-from distract.data.csv_file import CsvFile
 from distract.data.fields import Item
-from distract.data.gzip_file import expand
 from distract.data.json_objects import open_object
 from distract.data.json_stream import Object, find_encoding, stream_array, stream_lines
 
@@ -158,23 +155,38 @@ def open_folder(path: Path) -> Table | None:
     )
 
 
+def _recognise_columns(begin: bytes, suffix: str) -> str | None:
+    """The form of a file of columns by its first bytes or, where it is damaged, its suffix."""
+    if begin.startswith(b"PAR1"):
+        return "Parquet"
+    # A stream begins with a continuation mark and the size of its schema.
+    if begin.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return "Arrow"
+    return {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow"}.get(suffix)
+
+
 def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Callable[[], str], expected: str) -> Table:
     with open_file() as file:
         begin = file.read(HEAD)
     if begin.startswith(b"\x1f\x8b"):
+        from distract.data.gzip_file import expand
+
         return _open(partial(expand, open_file, where), where, suffixes[:-1], checksum, expected)
     if _PROMPTFOO.match(begin):
         raise DataError("is no JSON of promptfoo; write it: promptfoo eval -o results.json", path=where)
     suffix = suffixes[-1].lower() if suffixes else ""
     if problem := next((problem for mark, problem in _FOREIGN.items() if begin.startswith(mark)), None):
         raise DataError(problem, path=where)
-    form = arrow.recognise(begin, suffix)
-    if form is not None:
+    if (form := _recognise_columns(begin, suffix)) is not None:
+        from distract.data import arrow
+
         fields, select = arrow.open_file(open_file, where, form)
         return _make_columns(where, form, fields, select, checksum)
     if begin.startswith(b"PK\x03\x04"):
         if b"xl/" in begin or suffix == ".xlsx":
             raise DataError("is an Excel workbook; save it as CSV", path=where)
+        from distract.data import archives
+
         if (log := archives.open_log(open_file, where)) is not None:
             return replace(_hold_objects(log[0], where, archives.KIND, checksum), header=log[1])
         raise DataError("is a ZIP archive; name a file in it", path=where)
@@ -279,6 +291,8 @@ def _read_begin(objects: Callable[[], Iterator[Object]]) -> tuple[tuple[dict[str
 
 
 def _open_csv(open_file: Opener, where: str, checksum: Callable[[], str]) -> Table:
+    from distract.data.csv_file import CsvFile
+
     text = CsvFile(open_file, where)
     fields = text.fields
 

@@ -23,7 +23,6 @@ from typing import Any, Literal
 
 from distract.core.errors import DataError, UsageError, list_names
 from distract.models.ranges import MAX_PRICE
-from distract.models.server.addresses import parse_address
 
 FILE = "models.toml"
 _GROUP = "distract.judges"  # the package and the group of entry points in which the registry finds protocols
@@ -64,8 +63,20 @@ _SERVER_FIELDS = ("base_url", "key", *_PRICES, "prices")
 
 def catalogue(own: Path | None = None) -> Mapping[str, CatalogueEntry]:
     """Every judge by name, in alphabetical order."""
-    installed = _read_installed()[0]
-    return installed if own is None else _merge(installed, read(own), own)
+    return _Installed() if own is None else _merge(_Installed(), read(own), own)
+
+
+class _Installed(Mapping[str, CatalogueEntry]):
+    """The installed judges, which are read when one is looked up."""
+
+    def __getitem__(self, name: str) -> CatalogueEntry:
+        return _read_installed()[0][name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_read_installed()[0])
+
+    def __len__(self) -> int:
+        return len(_read_installed()[0])
 
 
 def problems() -> tuple[str, ...]:
@@ -228,6 +239,8 @@ def _expectation(field: str, value: object) -> str:
     if field == "key" and not re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII):
         return "the name of the environment variable that holds the key, such as OPENAI_API_KEY, not the key"
     if field == "base_url":
+        from distract.models.server.addresses import parse_address
+
         try:
             parse_address(value)
         except UsageError:

@@ -7,7 +7,7 @@ set by ``--model-option`` only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from types import MappingProxyType
@@ -98,9 +98,7 @@ class Provider:
 
     def claims(self, name: str) -> bool:
         """Whether a judge of that name is its own."""
-        if self.suffix and name.endswith(self.suffix):
-            return True
-        return any(name.startswith(prefix) and name != prefix for prefix in self.prefixes)
+        return _is_claimed(name, self.name, self.prefix, self.suffix)
 
     def find(self, name: str, options: Options, entries: Entries) -> Target:
         """Resolve a name that it claims."""
@@ -116,16 +114,26 @@ class Provider:
         return self.options(**{name: value for name, value in values.items() if value is not options.MISSING})
 
 
-def providers() -> Mapping[str, Provider]:
+def providers() -> registry.Plugins[Provider]:
     """Return every provider by name."""
     return registry.plugins("distract.providers", Provider)
 
 
 def find_provider(name: str) -> Provider | None:
     """Find the provider of a judge's name, by its beginning before its end."""
-    return next(
-        (one for one in sorted(providers().values(), key=lambda one: bool(one.suffix)) if one.claims(name)), None
-    )
+    known = providers()
+    traits = {one: known.traits(one) for one in known}
+    names = sorted(known, key=lambda one: bool(traits[one]["suffix"]))
+    fits = (one for one in names if _is_claimed(name, one, traits[one]["prefix"], traits[one]["suffix"]))
+    return next((known[one] for one in fits), None)
+
+
+def _is_claimed(judge: str, name: str, prefix: str | Sequence[str], suffix: str) -> bool:
+    """Whether a judge of that name belongs to a provider."""
+    if suffix and judge.endswith(suffix):
+        return True
+    prefixes = [prefix or f"{name}:"] if isinstance(prefix, str) else prefix
+    return any(judge.startswith(one) and judge != one for one in prefixes)
 
 
 def engines() -> tuple[str, ...]:
@@ -180,7 +188,10 @@ def join_settings(
     common: Mapping[str, object], own: Iterable[tuple[str, object]]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Join settings that are named as options with others named by key: the common ones, and the rest if changed."""
-    values = read_settings([*common.items(), *own])
+    pairs = [*common.items(), *own]
+    if not pairs:
+        return {}, {}  # without loading every provider
+    values = read_settings(pairs)
     known = known_settings()
     rest = {name: value for name, value in values.items() if name not in COMMON and value != known[name].default}
     return {name: value for name, value in values.items() if name in COMMON}, rest
@@ -190,7 +201,8 @@ def check_options(options: Options, targets: Mapping[str, Target], judge: str | 
     """Raise if an option is set that no model of the command uses."""
     if any(providers()[target.engine].options is Options for target in targets.values()):
         return  # it opens another model, which checks them
-    for option in sorted((options.changed & uses().keys()) - options.lenient):
+    changed = options.changed & {*COMMON, "revision", *options.model_options} - options.lenient
+    for option in sorted(changed):
         concerned = {judge: targets[judge]} if option == "revision" and judge else targets
         if not uses()[option].intersection(target.engine for target in concerned.values()):
             places = ", ".join(f"{name} {_place(providers()[target.engine])}" for name, target in concerned.items())

@@ -131,8 +131,8 @@ def _quality(case: str, response: Response) -> float:
 
 def _is_hollow(response: Response) -> bool:
     """Whether an attack left no content; its text alone does not always show that."""
-    attack = registry.attacks().get(response.attack or "")
-    return attack is not None and attack.effect == "hollow"
+    attacks, name = registry.attacks(), response.attack or ""
+    return name in attacks and attacks.traits(name)["effect"] == "hollow"
 
 
 def _count(pattern: re.Pattern[str]) -> Strength:

@@ -13,7 +13,6 @@ from distract.core.printable import line
 from distract.core.prompts import Prompt
 from distract.core.records import Role
 from distract.rewriting import writers
-from distract.rewriting.generator import make_generator
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writers import Writer
 
@@ -39,6 +38,8 @@ def choose_writer(
     model can write.
     """
     if "generator" in models:
+        from distract.rewriting.generator import make_generator
+
         return make_generator(str(name), options)
     writer = writers.find_writer(name or ("recorded" if is_recorded else "rules"))
     unwritable = [one.name for one in attacks if one.asks and (one in absent or writer.name == "rules")]

@@ -44,6 +44,8 @@ class _Columns:
 
     def read(self, value: object) -> dict[str, str]:
         """Parse all values."""
+        if value == () or value == {}:
+            return {}
         from distract.data.columns import parse_map
 
         kinds = str | int | float  # labels are often numbers
@@ -51,7 +53,7 @@ class _Columns:
             return parse_map(f"{role}={column}" for role, column in value.items())
         texts = [value] if isinstance(value, str) else value
         if isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts):
-            return parse_map(texts) if texts else {}
+            return parse_map(texts)
         raise ValueError(f"{reprlib.repr(value)}: expected a dict of columns by role")
 
 
@@ -73,11 +75,6 @@ def one_judge(default: str | None = "smollm2-135m", help: str = "") -> Any:
 def named_attacks(help: str) -> Any:
     """Declare the attacks of a command."""
     return setting((), help, flag="--attack", runs=True)
-
-
-def json_option() -> Any:
-    """Declare ``--json``."""
-    return output(False, "print one JSON document on stdout and nothing else", flag="--json")
 
 
 def columns_option() -> Any:
@@ -176,3 +173,34 @@ class ProbeOptions(OptionGroup):
     probe: bool = setting(
         True, "where few prompts are labelled, exchange their responses to see whether the judge reads the question"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonOptions(OptionGroup):
+    """A document for machines."""
+
+    as_json: bool = output(False, "print one JSON document on stdout and nothing else", flag="--json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions(JsonOptions):
+    """A report for people, or a document for machines."""
+
+    verbose: bool = output(False, "show all tables and notes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageOptions(OptionGroup):
+    """Files of a report beside the terminal."""
+
+    html: Path | None = output(
+        None, "HTML file to write: one page to open from disk, its verdicts included", PATH, writes=True
+    )
+    markdown: Path | None = output(None, "Markdown file to write: the report with its details", PATH, writes=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions(PageOptions, ViewOptions):
+    """The output of a study."""
+
+    profile: bool = output(False, "report on stderr where the time went")

@@ -11,7 +11,6 @@ from distract.report.blocks import Block, Detail, Heading, Note, Sentence, Table
 from distract.report.glossary import empty_reason
 from distract.report.phrases import rate_cells
 from distract.stats.figure import Figure
-from distract.studies.differences import mark_difference
 from distract.studies.rewrite_counts import (
     CompactRewrites,
     average_restyled,
@@ -91,6 +90,8 @@ def example_blocks(rewrites: Collection[Rewrite]) -> Iterator[Block]:
     yield Heading("Rejected rewrites", level=2)
     yield Sentence(rejected, apart=False)
     yield Table("", ("reason", "rewrites"), rows)
+    from distract.studies.differences import mark_difference
+
     examples = {slug(reason): rewrite for rewrite in rewrites for reason in rewrite.reasons}
     for reason, _ in sum_reasons(rewrites).most_common(EXAMPLES):
         one = examples[reason]

@@ -22,7 +22,6 @@ from distract.core.usage import Price
 from distract.data import datasets
 from distract.judging import instructions
 from distract.judging.orders import DEFAULT, Manner
-from distract.models import families
 from distract.rewriting import writers
 from distract.studies.eligibility import sample
 
@@ -92,6 +91,8 @@ class Setup:
         """Report where the judge may see texts of its own family; planted judges have none."""
         if self.judge.startswith("planted:"):
             return []
+        from distract.models import families
+
         rules = writers.WRITERS.keys()
         return families.find_self_judging(self.judge, {*generators} - rules, {*authors} - rules)
 

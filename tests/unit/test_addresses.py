@@ -18,7 +18,7 @@ from distract.core.errors import DataError, UsageError
 from distract.models import cache as module
 from distract.models.cache import digest, digests, folder_digest, keep, recall
 from distract.models.catalogue import catalogue
-from distract.models.names import resolve
+from distract.models.opener import resolve
 from distract.models.options import Options
 from distract.models.server.addresses import parse_address
 from distract.models.server.backend import OpenAI

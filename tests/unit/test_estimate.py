@@ -13,7 +13,7 @@ from distract.core import registry
 from distract.core.records import Reply, Request
 from distract.core.usage import Tally, estimate_tokens
 from distract.models.catalogue import catalogue
-from distract.models.names import resolve
+from distract.models.opener import resolve
 from distract.models.options import Options
 from distract.models.scripted import PLANTED, ScriptedBackend, make_planted
 from distract.rewriting.generator_options import GeneratorOptions

@@ -20,7 +20,7 @@ from rich.console import Console
 from distract.core.errors import UsageError
 from distract.core.printable import clean_text
 from distract.core.runs import LoadedRun, load
-from distract.models.names import resolve
+from distract.models.opener import resolve
 from distract.models.options import Options
 from distract.report.terminal import show
 from distract.studies.attack.flips import Flip, clearest_flips

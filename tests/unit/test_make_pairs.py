@@ -446,7 +446,7 @@ def test_rejected_rewrites_are_recorded(tmp_path: Path) -> None:
 def test_severity_of_any_name_has_its_lineage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     known = registry.attacks()
     worse = replace(known["severity-1"], name="worse")
-    monkeypatch.setattr(registry, "attacks", lambda: {"worse": worse, **known})
+    monkeypatch.setattr(registry, "attacks", lambda: known.extend({"worse": worse}))
     opened: dict[Role, Backend] = {"generator": ScriptedBackend(write, name="w")}
     selected = select(data="tweakset", attacks=("worse",), generator="w", models=opened, limit=2)
     finish(rewrites_module.prepare(selected, tmp_path / "f.jsonl"), tmp_path / "s")

@@ -12,11 +12,10 @@ from distract.core.backend import Backend
 from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Role
 from distract.core.usage import Price
-from distract.models import hardware, names, opener
+from distract.models import hardware, opener
 from distract.models.catalogue import CatalogueEntry
 from distract.models.hardware import Gpu
-from distract.models.names import choose_engine, resolve
-from distract.models.opener import open_judge, open_models
+from distract.models.opener import choose_engine, open_judge, open_models, resolve
 from distract.models.options import COMMON, Options
 from distract.models.provider import Target, engines, known_settings, providers, uses
 from distract.models.server.addresses import OPENAI
@@ -91,7 +90,7 @@ def test_engine_choice_fits_the_machine(
     gpus: tuple[Gpu, ...], vllm: bool, engine: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hardware, "gpus", lambda: gpus)
-    monkeypatch.setattr(names, "find_spec", lambda name: object() if vllm else None)
+    monkeypatch.setattr(opener, "find_spec", lambda name: object() if vllm else None)
     chosen, why = choose_engine(None)
     assert chosen == engine
     assert reason in why

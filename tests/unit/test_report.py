@@ -19,7 +19,7 @@ from distract.core import errors, registry
 from distract.core.printable import bar, clean_text, count, interval, line, p_value, percent, share_hint
 from distract.core.records import Row
 from distract.models.catalogue import catalogue
-from distract.models.names import _SERVERS, translate_name
+from distract.models.opener import _SERVERS, translate_name
 from distract.report.blocks import Table, TableRow
 from distract.report.glossary import empty_reason
 from distract.report.phrases import counted_cells

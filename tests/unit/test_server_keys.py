@@ -18,8 +18,7 @@ from distract.core.records import Message, Reply, Request
 from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.models.catalogue import catalogue
-from distract.models.names import resolve
-from distract.models.opener import open_judge, open_models
+from distract.models.opener import open_judge, open_models, resolve
 from distract.models.options import Options
 from distract.models.server.addresses import OPENAI
 from distract.models.server.backend import OpenAI

@@ -362,7 +362,7 @@ def test_existing_path_wins_over_a_format(tmp_path: Path, monkeypatch: pytest.Mo
     ("arena:.", DataError, "is a directory; name a file in it"),
     ("mtbench-judges:.", DataError, "holds no judgments; name the folder of one judge, or a file"),
     *((str(GOLDEN / name), UsageError, "holds no labelled pairs of responses") for name in PROMPTS_ALONE),
-    ("areana:v.csv", UnknownName, r"unknown format of matches 'areana'; did you mean 'arena'\? \(known: .*mt-bench"),
+    ("areana:v.csv", UnknownName, r"unknown format of matches 'areana'; did you mean 'arena'\? \(known: .* more\)"),
     ("tweakset", DataError, r"nothing can be rated: not two responses of different authors \(\d+\)"),
 )
 def test_missing_source_is_one_line(

@@ -2,33 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from distract.data.formats import alpaca_eval, ifeval, logs, mt_bench, mt_bench_human, native, pandalm, table
-from distract.data.formats.labelled_pairs import INSTRUSUM, JUDGEBENCH, LLMBAR, REIFE
-from distract.data.formats.reader import Reader
-from distract.data.tables import Table
+if TYPE_CHECKING:
+    from distract.data.formats.reader import Reader
+    from distract.data.tables import Table
 
-READERS: Mapping[str, Reader] = MappingProxyType(
-    {
-        "table": table.READER,
-        "native": native.READER,
-        "llmbar": Reader(LLMBAR.summary, LLMBAR.recognise, LLMBAR.read),
-        "ifeval": ifeval.READER,
-        "reife": Reader(REIFE.summary, REIFE.recognise, REIFE.read),
-        "mt-bench": mt_bench.READER,
-        "mt-bench-human": mt_bench_human.READER,
-        "rewardbench": table.REWARDBENCH,
-        "judgebench": Reader(JUDGEBENCH.summary, JUDGEBENCH.recognise, JUDGEBENCH.read),
-        "pandalm": pandalm.READER,
-        "instrusum": Reader(INSTRUSUM.summary, INSTRUSUM.recognise, INSTRUSUM.read),
-        "alpaca-eval": alpaca_eval.READER,
-        "inspect": logs.INSPECT,
-        "promptfoo": logs.PROMPTFOO,
-        "lm-eval": logs.LM_EVAL,
-    }
-)
+_PLACES = {
+    "table": "table.READER",
+    "native": "native.READER",
+    "llmbar": "labelled_pairs.LLMBAR",
+    "ifeval": "ifeval.READER",
+    "reife": "labelled_pairs.REIFE",
+    "mt-bench": "mt_bench.READER",
+    "mt-bench-human": "mt_bench_human.READER",
+    "rewardbench": "table.REWARDBENCH",
+    "judgebench": "labelled_pairs.JUDGEBENCH",
+    "pandalm": "pandalm.READER",
+    "instrusum": "labelled_pairs.INSTRUSUM",
+    "alpaca-eval": "alpaca_eval.READER",
+    "inspect": "logs.INSPECT",
+    "promptfoo": "logs.PROMPTFOO",
+    "lm-eval": "logs.LM_EVAL",
+}
+"""The module and the name of each reader."""
+
+
+class _Readers(Mapping[str, "Reader"]):
+    """The readers by name; each loads when it is looked up."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Reader] = {}
+
+    def __getitem__(self, name: str) -> Reader:
+        if name not in self._loaded:
+            from distract.data.formats.reader import Reader
+
+            module, _, attribute = _PLACES[name].partition(".")
+            value = getattr(import_module(f"{__name__}.{module}"), attribute)
+            is_reader = isinstance(value, Reader)
+            self._loaded[name] = value if is_reader else Reader(value.summary, value.recognise, value.read)
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in _PLACES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PLACES)
+
+    def __len__(self) -> int:
+        return len(_PLACES)
+
+
+READERS: Mapping[str, Reader] = _Readers()
 
 
 def detect_format(table: Table) -> str | None:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distract.judging.parsers.answer import cut_invented_turns, normalise_text, strip_thoughts
-from distract.judging.parsers.own_words import Material, mask_quotations
-from distract.judging.parsers.statements import Statement, final_verdict
 from distract.judging.parsers.vocabulary import LONGEST, is_announcement, is_wordless
+
+if TYPE_CHECKING:
+    from distract.judging.parsers.statements import Statement
 
 Labels = Sequence[str]
 
@@ -54,6 +55,8 @@ class Format:
         bare = _read_bare(own, self.bare(labels)) or _read_json_value(own, self.bare(labels))
         if bare and (not cut or (own.startswith("[[") and sum(label.startswith(bare) for label in labels) < 2)):
             return self.label(bare, labels)
+        from distract.judging.parsers.statements import final_verdict
+
         return final_verdict(*self.state(own, labels, [_normalise_material(quotable) for quotable in material], cut))
 
 
@@ -102,6 +105,9 @@ _BRACKETS = re.compile(
 def _find_bracketed(
     label: Callable[[str, Labels], str | None], text: str, labels: Labels, material: Sequence[str], _: bool
 ) -> tuple[str, list[Statement]]:
+    from distract.judging.parsers.own_words import mask_quotations
+    from distract.judging.parsers.statements import Statement
+
     own = mask_quotations(text, _BRACKETS, material)
     statements = []
     for match in _BRACKETS.finditer(own):
@@ -137,6 +143,9 @@ _BEGUN = re.compile(rf"(?i)\btherefore,?\s+{_MARK}output\s*\(\s*([ab])\s*\){_MAR
 
 
 def _find_outputs(text: str, labels: Labels, material: Sequence[str], cut: bool) -> tuple[str, list[Statement]]:
+    from distract.judging.parsers.own_words import mask_quotations
+    from distract.judging.parsers.statements import Statement
+
     own = mask_quotations(text, _OUTPUT, material)
     lines = list(_LINE.finditer(own))
     # An output alone on a line counts in the first or last line, unless there is another output alone on a line.
@@ -220,6 +229,9 @@ _TEMPLATE = re.compile(r"(?i)\bor\b|[/|<…]|\.\.")
 
 
 def _find_choices(text: str, labels: Labels, material: Sequence[str], _: bool) -> tuple[str, list[Statement]]:
+    from distract.judging.parsers.own_words import Material
+    from distract.judging.parsers.statements import Statement
+
     quoted = Material(material, _BRACKETS)
     statements = []
     for start, end, pairs in find_objects(text):

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from distract.core.backend import Backend
 from distract.judging.judge_file import bring, read_judge
-from distract.models.names import resolve
-from distract.models.opener import open_judge
+from distract.models.opener import open_judge, resolve
 from distract.models.options import Options
 from distract.models.provider import Entries, Provider, Target
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from distract.core.backend import Backend
 from distract.judging.providers.transformers import TransformersOptions
 from distract.models.fit import fit_options
-from distract.models.names import resolve_local
+from distract.models.opener import resolve_local
 from distract.models.options import Options
 from distract.models.provider import Entries, Provider, Target
 

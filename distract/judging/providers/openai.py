@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
-from distract.models.names import OPENAI_KEY, OWN_KEY, check_address, resolve_server
+from distract.models.opener import OPENAI_KEY, OWN_KEY, check_address, resolve_server
 from distract.models.options import Options, setting
 from distract.models.provider import Entries, Provider, Target
 from distract.models.ranges import WholeRange

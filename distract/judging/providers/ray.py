@@ -13,7 +13,7 @@ from distract.core.printable import count
 from distract.judging.providers import transformers, vllm
 from distract.models.fit import Load, Machine, explain_misfit, model_size
 from distract.models.hardware import free_memory, gpus
-from distract.models.names import EMBEDDED, resolve_prefixed
+from distract.models.opener import EMBEDDED, resolve_prefixed
 from distract.models.options import flag, setting
 from distract.models.provider import Provider, Target
 from distract.models.ranges import NumberRange

@@ -9,7 +9,7 @@ from distract.judging.judge_file import bring
 from distract.judging.providers.transformers import TransformersOptions
 from distract.judging.reward import reward as protocol
 from distract.models.fit import fit_options
-from distract.models.names import resolve_local
+from distract.models.opener import resolve_local
 from distract.models.options import Options
 from distract.models.provider import Entries, Provider, Target
 

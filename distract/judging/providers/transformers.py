@@ -8,7 +8,7 @@ from typing import Any
 from distract.core.backend import Backend
 from distract.core.errors import UsageError
 from distract.models.fit import fit_options
-from distract.models.names import EMBEDDED, resolve_prefixed
+from distract.models.opener import EMBEDDED, resolve_prefixed
 from distract.models.options import flag, setting
 from distract.models.provider import Provider, Target
 from distract.models.ranges import WholeRange

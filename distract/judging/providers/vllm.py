@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from distract.core.backend import Backend
 from distract.judging.providers.transformers import LocalOptions
 from distract.models.fit import fit_options
-from distract.models.names import resolve_prefixed
+from distract.models.opener import resolve_prefixed
 from distract.models.options import setting
 from distract.models.provider import Provider, Target
 from distract.models.ranges import NumberRange, WholeRange

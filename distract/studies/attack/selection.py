@@ -135,14 +135,14 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
     attacks = tuple(a for a in treatments if isinstance(a, Attack))
     degradations = tuple(dict.fromkeys(d for d in treatments if isinstance(d, Degradation)))
     if not treatments:
-        attacks = tuple(a for a in registry.attacks().values() if a.default)
+        attacks = registry.attacks().where(lambda a: bool(a["default"]))
     requested = _needed_designs(measures)
     _check_effects(measures, attacks)
     if degradations and requested and "severity" not in requested:
         raise UsageError(f"{degradations[0].name} is measured by severity_accuracy; add --measure severity_accuracy")
     if treatments and not attacks and (other := [name for design, name in requested.items() if design != "severity"]):
         raise UsageError(f"{other[0]} needs an attack without a severity; name one with --attack")
-    lower = [a for a in registry.attacks().values() if a.severity]
+    lower = registry.attacks().where(lambda a: bool(a["severity"]))
     if "severity" in requested and not degradations:
         # Only the accuracy by severity compares with and without a distractor.
         beside = attacks if _has_need(measures, "crossings") else ()

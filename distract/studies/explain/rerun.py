@@ -14,7 +14,7 @@ from distract.core.records import Case
 from distract.core.runs import LoadedRun
 from distract.data import datasets
 from distract.judging.orders import Manner
-from distract.models.names import OWN_KEY
+from distract.models.opener import OWN_KEY
 from distract.models.options import flag
 from distract.models.server.addresses import OPENAI
 

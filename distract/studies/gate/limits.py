@@ -317,7 +317,7 @@ def _list_rates(name: str) -> set[str]:
     if part in registry.protocols():
         return {"flip_rate"}
     group, _, effect = part.partition(":")
-    attacks = [one for one in registry.attacks().values() if part in (one.name, f"family:{one.family}")]
+    attacks = registry.attacks().where(lambda one: part in (one["name"], f"family:{one['family']}"))
     effects = [effect] if group == "all" else [attack.effect for attack in attacks]
     return {primary_name(effect) for effect in effects if effect in list_effects()}
 
