@@ -1,8 +1,7 @@
 """The functions of ``import distract``: what the commands do, as calls that return values.
 
 Keyword arguments are the options of the command, with underscores for hyphens and the same defaults; rows, summary and
-run folder are the same bytes. Nothing is printed and no process ends. Errors are distract's own; their messages name
-options as the command line writes them.
+run folder are the same bytes. Nothing is printed and no process ends. Errors are distract's own.
 """
 
 from __future__ import annotations

@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from distract.cli.parameters import Option, make_parameter
-from distract.cli.settings import FileSettings, read_settings_file
 from distract.core.errors import UsageError
 from distract.models.options import COMMON, OptionGroup, Setting, describe, flag, split_setting
+from distract.studies.project import find_project
+
+if TYPE_CHECKING:
+    from distract.cli.settings import FileSettings
 
 EPILOG = (
     "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run failed, 129, 130 or 143 stopped."
@@ -84,6 +88,11 @@ class Command(click.Command):
         return f"; `{context.command_path} --help` lists its options"
 
     def _read_settings(self, context: click.Context, path: Any) -> FileSettings | None:
+        with suppress(OSError):  # a gate reports it, if it needs the file
+            if path is None and find_project() is None:
+                return None
+        from distract.cli.settings import read_settings_file  # most folders have no settings
+
         if settings := read_settings_file(self, context, path):
             context.meta[_SETTINGS] = settings
             context.default_map = settings.defaults

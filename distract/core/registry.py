@@ -87,7 +87,7 @@ class Plugins(Mapping[str, P]):
 
     def traits(self, name: str) -> Mapping[str, Any]:
         """Return the plain fields of a plug-in, which need not load for that."""
-        if name in self._loaded or name not in self._shipped:
+        if name not in self._shipped:
             return _list_traits(self[name])
         traits: Mapping[str, Any] = self._shipped[name]["traits"]
         return traits
@@ -99,9 +99,8 @@ class Plugins(Mapping[str, P]):
 
 def plugins(group: str, kind: type[P]) -> Plugins[P]:
     _kinds[group] = kind
-    installed = _load(group)[0]
-    own = {name: one.plugin for name, one in _own.get(group, {}).items()}
-    return installed.extend(own) if own else installed
+    installed, own = _load(group)[0], _own.get(group)
+    return installed.extend({name: one.plugin for name, one in own.items()}) if own else installed
 
 
 def installed() -> Iterator[EntryPoint]:
@@ -168,10 +167,10 @@ def placebos() -> tuple[Attack, ...]:
 def code_checksum(protocol: Protocol) -> str:
     """Hash the code of a protocol: its module's file, or all shipped modules together (SHA-256, hex)."""
     own = _own.get("distract.judges", {}).get(protocol.name)
-    others = _load("distract.judges")[2]
-    return protocol.checksum or (
-        own.checksum if own else others.get(protocol.name) or _checksum_shipped("distract.judges")
-    )
+    if checksum := protocol.checksum or (own and own.checksum):
+        return checksum
+    protocols()  # a judge of the user's own brings its protocol, and no other has been looked up
+    return _load("distract.judges")[2].get(protocol.name) or _checksum_shipped("distract.judges")
 
 
 def problems() -> tuple[str, ...]:

@@ -57,10 +57,10 @@ def _check_requests(requests: object) -> Sequence[Request]:
         if type(request) is not Request:
             raise TypeError(f"yielded {reprlib.repr(request)} among its requests")
         texts = (*(message.content for message in request.messages), request.prefill, *request.choices, *request.stop)
-        if not all(type(text) is str for text in texts):
+        if {*map(type, texts)} != {str}:
             raise TypeError("yielded a request that contains something other than text")
         numbers = request.max_tokens, request.seed, request.sample
-        if not all(type(number) is int for number in numbers) or request.max_tokens < 1:
+        if {*map(type, numbers)} != {int} or request.max_tokens < 1:
             raise ValueError(f"yielded a request with max_tokens, seed, sample = {reprlib.repr(numbers)}")
         if not (0 <= request.temperature < math.inf and 0 < request.top_p <= 1):
             raise ValueError(f"yielded a request with temperature {request.temperature!r}, top_p {request.top_p!r}")

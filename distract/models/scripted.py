@@ -131,8 +131,10 @@ def _quality(case: str, response: Response) -> float:
 
 def _is_hollow(response: Response) -> bool:
     """Whether an attack left no content; its text alone does not always show that."""
-    attacks, name = registry.attacks(), response.attack or ""
-    return name in attacks and attacks.traits(name)["effect"] == "hollow"
+    if response.attack is None:
+        return False
+    attacks = registry.attacks()
+    return response.attack in attacks and attacks.traits(response.attack)["effect"] == "hollow"
 
 
 def _count(pattern: re.Pattern[str]) -> Strength:

@@ -8,6 +8,7 @@ rejected tries again.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -264,6 +265,7 @@ def checksum(attacks: Sequence[Attack]) -> str:
     """Return the SHA-256 (hex) of the code that writes and accepts rewrites.
 
     It is part of a run's identity: after a change of the code, old results must not count as results of the new rules.
+    ``earlier.json`` has the checksums of code that wrote the same, which stay those of its runs.
     """
     files = {Path(str(module.__file__)) for module in (amounts, edits, language, lexicon, plain_text)}
     for module_file in (__file__, constraints.__file__, fidelity.__file__):
@@ -281,4 +283,5 @@ def checksum(attacks: Sequence[Attack]) -> str:
     digest = hashlib.sha256()
     for file in sorted(files, key=lambda path: (path.name, path.parent.name)):
         digest.update(file.read_bytes())
-    return digest.hexdigest()
+    earlier = json.loads((Path(__file__).parent / "earlier.json").read_text(encoding="utf-8"))
+    return str(earlier.get(digest.hexdigest(), digest.hexdigest()))

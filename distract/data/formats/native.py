@@ -145,8 +145,10 @@ def _read_response(item: Item, turns: int) -> Response:
 def _read_attack(item: Item) -> str | None:
     """The attack of a recorded rewrite; unknown names are rejected, because no run would ever use them."""
     name = item.optional_name("attack")
+    if name is None:
+        return None
     attacks = registry.attacks()
-    if name and (name not in attacks or attacks.traits(name)["severity"] is not None):
+    if name not in attacks or attacks.traits(name)["severity"] is not None:
         known = [other for other in attacks if attacks.traits(other)["severity"] is None]
         item.fail(str(UnknownName("attack", name, known, "; ".join(registry.problems()))), "attack")
     return name
