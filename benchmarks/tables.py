@@ -13,7 +13,6 @@ import click
 import distract
 from distract.cli.command import list_options
 from distract.cli.main import cli
-from distract.cli.parameters import write_sentence
 from distract.core.registry import get_study
 from distract.report.glossary import list_measures
 
@@ -49,7 +48,7 @@ def options() -> str:
         default = "" if empty else "on" if one.default is True else str(one.default)
         setting = "" if one.typed else f"`{one.key}`"
         keyword = f"`{one.name}`" if any(one.name in KEYWORDS.get(name, ()) for name in commands) else ""
-        rows.append((f"`{one.flag}`", write_sentence(one.help), default, setting, keyword, ", ".join(commands)))
+        rows.append((f"`{one.flag}`", one.sentence, default, setting, keyword, ", ".join(commands)))
     return table(("option", "meaning", "default", "in `distract.toml`", "in Python", "commands"), iter(rows))
 
 

@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from distract.cli.parameters import Option, make_parameter
 from distract.core.errors import UsageError
 from distract.models.options import COMMON, OptionGroup, Setting, describe, flag, split_setting
+from distract.studies.options import MOVED
 from distract.studies.project import find_project
 
 if TYPE_CHECKING:
@@ -28,13 +29,6 @@ PANELS = (
 )  # fmt: skip
 FEW = 12
 """Maximum number of options that ``--help`` lists without panels."""
-
-MOVED = {
-    "minimal": "use `distract explain RUN --clearest N` after the run",
-    "plan": "use --dry-run",
-    "plan-gate": "use `distract gate --plan`",
-}
-"""What to write instead of an option or a command of an earlier version."""
 
 ARGUMENTS = "distract.arguments"
 """Key under which a context keeps the arguments as typed."""

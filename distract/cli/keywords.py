@@ -15,11 +15,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from distract.cli.command import MOVED
-from distract.cli.parameters import write_sentence
 from distract.core.errors import UsageError
 from distract.models.options import COMMON, OptionGroup, describe
 from distract.models.provider import join_settings, known_settings
+from distract.models.ranges import Range
+from distract.studies.options import MOVED
 
 G = TypeVar("G", bound=OptionGroup)
 R = TypeVar("R")
@@ -74,9 +74,10 @@ def describe_keywords(function: Callable[..., Any], kind: type[OptionGroup], lef
         for one in settings
     ]
     engine = inspect.Parameter("settings", inspect.Parameter.VAR_KEYWORD, annotation=Any)
-    lines = [
-        textwrap.fill(f"{one.name}: {write_sentence(one.help)}", 112, subsequent_indent="    ") for one in settings
-    ]
+    lines = []
+    for one in settings:
+        numbers = f" Expects {one.kind.expected}." if isinstance(one.kind, Range) else ""
+        lines.append(textwrap.fill(f"{one.name}: {one.sentence}{numbers}", 112, subsequent_indent="    "))
     lines.append("**settings: any setting of an engine or a server; see `distract list options`.")
     listed = textwrap.indent("\n".join(lines), "        ")
     function.__doc__ = (function.__doc__ or "").replace("        options: the options of the command.", listed)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from distract.cli.command import command, list_options
-from distract.cli.parameters import write_sentence
 from distract.cli.shared import echo, safe_line
 from distract.core.errors import UnknownName
 from distract.models.options import CatalogueOptions, Setting, setting
@@ -84,7 +83,7 @@ def _describe_options(context: click.Context) -> dict[str, str]:
     """Describe the options of all commands, with the commands that take each."""
     rows: dict[str, str] = {}
     for option, commands in list_options(context):
-        text = f"{write_sentence(option.help)} ({', '.join(commands)})"
+        text = f"{option.sentence} ({', '.join(commands)})"
         rows[option.flag] = f"{rows[option.flag]} {text}" if option.flag in rows else text
     return rows
 

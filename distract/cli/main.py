@@ -20,12 +20,13 @@ from pathlib import Path
 
 import click
 
-from distract.cli.command import EPILOG, MOVED
+from distract.cli.command import EPILOG
 from distract.cli.shared import PARENT, CommandExit, echo, safe_line
 from distract.cli.streams import guard_streams, output_fault
 from distract.core.errors import DistractError, describe_error, describe_import_error
 from distract.core.printable import hide_credentials
 from distract.core.signals import GRACE, StopSignal, raise_signals
+from distract.studies.options import MOVED
 
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Measure": {"attack": "attack", "consistency": "", "merge": "merge"},

@@ -44,17 +44,12 @@ class Option(click.Option):
             settings["metavar"] = setting.metavar or words or None
         super().__init__(
             [names, setting.name],
-            help=write_sentence(setting.help),
+            help=setting.sentence,
             required=setting.is_required,
             envvar=setting.env or None,
             show_default=default not in (None, False, (), MISSING),
             **settings,
         )
-
-
-def write_sentence(text: str) -> str:
-    """Write a description as a sentence."""
-    return f"{text[0].upper()}{text[1:]}."
 
 
 def make_parameter(setting: Setting) -> click.Parameter:

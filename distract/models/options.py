@@ -44,6 +44,11 @@ class Setting:
         return self.flag.removeprefix("--")
 
     @property
+    def sentence(self) -> str:
+        """Its help as a sentence."""
+        return f"{self.help[0].upper()}{self.help[1:]}."
+
+    @property
     def is_required(self) -> bool:
         """Whether it has no default."""
         return self.default is MISSING

@@ -56,11 +56,18 @@ class WholeRange:
         text = str(value).strip()
         number = int(text) if _WHOLE.fullmatch(text) else None
         if number is None or not self.least <= number <= self.most:
-            # Mention a bound that only excludes nonsense when it is exceeded.
-            most = f" to {self.most}" if self.most != MAX_COUNT or (number or 0) > MAX_COUNT else ""
-            words = ", or 'all'" if self.has_all else ""
-            raise ValueError(f"{reprlib.repr(value)}: expected a {self.noun} from {self.least}{most}{words}")
+            raise ValueError(f"{reprlib.repr(value)}: expected {self._expect((number or 0) > MAX_COUNT)}")
         return number
+
+    @property
+    def expected(self) -> str:
+        """The values that it takes, in words."""
+        return self._expect()
+
+    def _expect(self, is_above: bool = False) -> str:
+        # Mention a bound that only excludes nonsense when it is exceeded.
+        most = f" to {self.most}" if self.most != MAX_COUNT or is_above else ""
+        return f"a {self.noun} from {self.least}{most}{', or ' + repr('all') if self.has_all else ''}"
 
 
 class NumberRange:
@@ -78,7 +85,7 @@ class NumberRange:
         # Adding zero turns -0 into 0, which a record writes differently.
         number = float(text) + 0.0 if _DECIMAL.fullmatch(text) else None
         if number is None or not self._contains(number):
-            raise ValueError(f"{reprlib.repr(value)}: expected {self._range}{self._percent_hint(text)}")
+            raise ValueError(f"{reprlib.repr(value)}: expected {self.expected}{self._percent_hint(text)}")
         return number
 
     def _contains(self, number: float) -> bool:
@@ -86,7 +93,8 @@ class NumberRange:
         return is_above and (number < self.most if self._below else number <= self.most)
 
     @property
-    def _range(self) -> str:
+    def expected(self) -> str:
+        """The values that it takes, in words."""
         low = f"{'above' if self._above else 'from'} {self.least:g}"
         high = "and below" if self._below else "up to" if self._above else "to"
         return f"a number {low} {high} {self.most:g}"

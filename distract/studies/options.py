@@ -20,6 +20,13 @@ DATA_TEXT = DataText()
 BASIC = "the basic ones"
 """The protocols of a command that names none."""
 
+MOVED = {
+    "minimal": "use `distract explain RUN --clearest N` after the run",
+    "plan": "use --dry-run",
+    "plan-gate": "use `distract gate --plan`",
+}
+"""What to write instead of an option or a command of an earlier version."""
+
 asking, output = partial(setting, panel="Asking"), partial(setting, panel="Output")
 rewriting, cost = partial(setting, panel="Rewriting"), partial(setting, panel="Cost")
 

@@ -70,7 +70,9 @@ def test_real_folder_holds_every_file_the_model_needs(smollm2: Any) -> None:
 REPLAY = """
 import sys
 from pathlib import Path
-from distract.core import job, registry; from distract.studies.attack import session
+from distract.core import job, registry
+from distract.studies.attack import session
+from distract.studies.attack.options import AttackOptions
 from distract.models.opener import open_judge
 from distract.models.scripted import ScriptedBackend
 from distract.core.records import Reply
@@ -78,7 +80,7 @@ from distract.studies.setup import Setup
 from distract.core.usage import Tally
 
 def run(backend, out):
-    selected = select(data="tweakset", limit=2)
+    selected = session.select(AttackOptions(limit=2))
     run = session.prepare(selected, Setup("smollm2-135m", backend, registry.choose_protocols(()), out=Path(out)))
     tally = Tally()
     with job.open_stores(run.models, Path("s.sqlite")) as models:
