@@ -210,7 +210,7 @@ def gate(run: AnyPath | Run | None = None, **keywords: Any) -> Verdict:  # noqa:
     _check_settings(options.config)
     listener = Listener()
     with raise_signals():
-        verdict, _ = decide(options, {name: name for name in keywords}, listener)
+        verdict, _ = decide(options, {name: name for name, value in keywords.items() if value is not None}, listener)
     return replace(verdict, notes=(*listener.notes, *verdict.notes))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -210,7 +210,7 @@ def explicit_options() -> dict[str, str]:
     context = click.get_current_context()
     settings: FileSettings | None = context.meta.get(_SETTINGS)
     return {
-        option.name or "": option.opts[0]
+        option.name or "": option.opts[0] if isinstance(option, click.Option) else (option.name or "").upper()
         for option in context.command.params
         for source in [context.get_parameter_source(option.name or "")]
         if source is ParameterSource.COMMANDLINE
@@ -218,8 +218,14 @@ def explicit_options() -> dict[str, str]:
     }
 
 
-def check_options(allowed: Collection[str], why: str) -> None:
-    """Refuse an explicit option that is not allowed here."""
-    for name, spelling in explicit_options().items():
+def typed_options() -> dict[str, str]:
+    """Map the name of each option given on the command line to its spelling."""
+    source = click.get_current_context().get_parameter_source
+    return {name: text for name, text in explicit_options().items() if source(name) is ParameterSource.COMMANDLINE}
+
+
+def check_options(allowed: Collection[str], why: str, options: Mapping[str, str] | None = None) -> None:
+    """Refuse an option that is not allowed here, by default among the explicit ones."""
+    for name, spelling in (explicit_options() if options is None else options).items():
         if name not in allowed:
             raise UsageError(f"{spelling} {why}")

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 class _Options(JudgeOptions, JsonOptions):
     run: Path = setting(MISSING, "run folder", PATH, argument=True, metavar="RUN")
     case: str | None = setting(None, "case of the run", DATA_TEXT, argument=True, metavar="[CASE]")
-    protocols: tuple[str, ...] = setting((), "only flips by this way of asking; repeatable", flag="--protocol")
-    attacks: tuple[str, ...] = setting((), "only flips under this attack; repeatable", flag="--attack")
+    protocols: tuple[str, ...] = setting(
+        (), "only flips by this way of asking; repeatable", flag="--protocol", runs=True
+    )
+    attacks: tuple[str, ...] = setting((), "only flips under this attack; repeatable", flag="--attack", runs=True)
     clearest: int | None = setting(
         None, "the N clearest flips of the run, and the words they share", COUNT, metavar="N"
     )
@@ -58,7 +60,10 @@ def explain(options: _Options) -> None:
     flips = explaining.choose_flips(loaded, case, options.protocols, options.attacks, clearest)
     explanations: list[Explanation] = []
     with ExitStack() as stack:
-        cases = {one.case: rerun.reopen_case(loaded, one.case, options.data, options.responses) for one in flips}
+        cases = {
+            case: rerun.reopen_case(loaded, case, options.data, options.responses)
+            for case in dict.fromkeys(one.case for one in flips)
+        }
         judge, name = _open_judge(loaded, flips, stack, options), loaded.parameters["judge"]
         parts = explaining.explain_flips(loaded, flips, cases, judge)
         if options.as_json:

@@ -27,9 +27,11 @@ class _Options(ViewOptions):
     run: Path = setting(MISSING, "run folder", PATH, argument=True, metavar="RUN")
     top: int | None = setting(10, "flips or disagreements to show, the clearest first, or all", TOP)
     attacks: tuple[str, ...] = setting(
-        (), "only flips under this attack; repeatable. Default: no controls", flag="--attack"
+        (), "only flips under this attack; repeatable. Default: no controls", flag="--attack", runs=True
     )
-    protocols: tuple[str, ...] = setting((), "only those by this way of asking; repeatable", flag="--protocol")
+    protocols: tuple[str, ...] = setting(
+        (), "only those by this way of asking; repeatable", flag="--protocol", runs=True
+    )
     outcomes: tuple[FlipOutcome, ...] = setting(
         ("flip",),
         "loser wins, loser ties, or winner loses after its rewrite; repeatable",

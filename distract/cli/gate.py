@@ -10,10 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-from click.core import ParameterSource
-
-from distract.cli.command import check_options, command, explicit_options
+from distract.cli.command import check_options, command, explicit_options, typed_options
 from distract.cli.gate_outputs import GateCommand, OutputOptions, Outputs
 from distract.cli.pages import Pages, protected_paths
 from distract.cli.run import unread_parts
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     from distract.core.runs import LoadedRun
     from distract.report.blocks import Block
 
-_plan = partial(setting, panel="Plan")
+_plan = partial(setting, panel="Plan", typed="a plan asks no judge and decides nothing")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +57,7 @@ def gate(options: _Options) -> None:
     written = explicit_options()
     if planned := [written[name] for name in PLAN_OPTIONS if name in written]:
         raise UsageError(f"{planned[0]} needs --plan")
-    typed = [
-        name
-        for name in ("probe", "unlabelled_reason")
-        if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
-    ]
-    if options.probe and typed == ["probe"]:
+    if options.probe and {"probe", "unlabelled_reason"} & typed_options().keys() == {"probe"}:
         options = replace(options, unlabelled_reason=None)  # from a file of settings, which --probe overrides
     pages, run = Pages.take(options), options.run
     outputs, judge = Outputs.of(options, options.as_json), options.judge or ""
@@ -118,14 +110,17 @@ PLAN_OPTIONS = ("true_rate", "power", "checks")
 def _plan_gate(options: _Options) -> None:
     """Calculate how many eligible cases a gate needs."""
     from distract.report.blocks import sentences
-    from distract.studies.gate.limits import Limits
+    from distract.studies.gate.limits import load_settings, merge_limits
     from distract.studies.gate.power import analyse_power, power_report
 
     rows = [row for row in list_limited() if row.is_hit_rate]
-    check_options(
-        {"plan", "confidence", "as_json", *PLAN_OPTIONS, *(row.key for row in rows)}, "does not apply with --plan"
-    )
-    given = [(row, limit) for row in rows if (limit := getattr(options, row.key)) is not None]
+    allowed = {"plan", "confidence", "config", "as_json", *PLAN_OPTIONS, *(row.key for row in rows)}
+    check_options(allowed, "does not apply with --plan", typed_options())
+    names = ("confidence", *(row.key for row in rows))
+    overrides = {name: value for name in names if (value := getattr(options, name)) is not None}
+    limits = merge_limits(load_settings(options.config), overrides)
+    typed = [row for row in rows if row.key in overrides]
+    given = [(row, limits.measures[row.name]) for row in typed or rows if row.name in limits.measures]
     if len(given) != 1:
         raise UsageError(f"--plan needs one of {', '.join(f'--{row.limit}' for row in rows)}")
     if options.true_rate is None:
@@ -133,8 +128,7 @@ def _plan_gate(options: _Options) -> None:
     ((row, threshold),), rate = given, options.true_rate
     if row.better == "high":
         threshold, rate = 1 - threshold, 1 - rate
-    confidence = Limits().confidence if options.confidence is None else options.confidence
-    analysis = analyse_power(threshold, rate, options.power, confidence, options.checks, row.name)
+    analysis = analyse_power(threshold, rate, options.power, limits.confidence, options.checks, row.name)
     print_result(options.as_json, analysis.document(), sentences(power_report(analysis), apart=False))
 
 

@@ -24,7 +24,7 @@ from distract.studies.options import MOVED
 G = TypeVar("G", bound=OptionGroup)
 R = TypeVar("R")
 
-COMMANDS_ONLY = frozenset({"dry_run"})
+COMMANDS_ONLY = frozenset({"dry_run", "plan"})
 """Options that only a command takes."""
 
 
@@ -38,7 +38,9 @@ def read_keywords(kind: type[G], keywords: Mapping[str, Any], left_out: Collecti
     for name in values:
         if name not in known | engine:
             near = difflib.get_close_matches(name, known | engine, 1)
-            hint = MOVED.get(name.replace("_", "-")) or (f"did you mean {near[0]!r}?" if near else "")
+            hint = (MOVED.get(name.replace("_", "-")) if name not in COMMANDS_ONLY else "") or (
+                f"did you mean {near[0]!r}?" if near else ""
+            )
             rest = "they are the options of the command, with underscores"
             raise UsageError(f"no argument {name!r}{f'; {hint}' if hint else ''}; {rest}")
     same = {name: values[name] for name in COMMON if name in values and settings}

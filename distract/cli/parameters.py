@@ -47,7 +47,7 @@ class Option(click.Option):
             help=setting.sentence,
             required=setting.is_required,
             envvar=setting.env or None,
-            show_default=default not in (None, False, (), MISSING),
+            show_default=not any(default is none for none in (None, False, (), MISSING)),  # 0 is shown
             **settings,
         )
 

@@ -21,6 +21,7 @@ from distract.cli.parameters import Option
 from distract.core.errors import UnknownName, UsageError
 from distract.models.options import COMMON, Setting, split_setting
 from distract.models.ranges import FLAG, FilePath, Range
+from distract.studies.options import MOVED
 from distract.studies.project import (
     OWN_FILE,
     SHARED_FILE,
@@ -144,7 +145,9 @@ def _refuse_key(project: Project, at: tuple[str, ...], key: str, known: Collecti
     from distract.models.provider import known_settings
 
     problem, engine = str(UnknownName("setting", shorten(key), known)), known_settings().get(key.replace("-", "_"))
-    if key == TABLE[0] and project.path.name == OWN_FILE:
+    if moved := MOVED.get(key.replace("_", "-")):
+        problem = f"no setting {key!r} any more; {moved}"
+    elif key == TABLE[0] and project.path.name == OWN_FILE:
         problem = f"[{'.'.join(TABLE)}] belongs in {SHARED_FILE}; here leave the prefix out"
     elif engine:
         typed = f"only on the command line: {engine.typed}"

@@ -31,10 +31,11 @@ from distract.core.printable import hide_credentials, line
 MAX_NAMES, FEW = 8, 3
 """Maximum number of names in a message, and how many of more there are to name."""
 
-_LISTED = frozenset(
-    ("attack", "generator", "judge", "measure", "model option", "protocol", "rating system", "reference", "verifier")
-)
-"""Kinds of names that ``distract list`` lists."""
+_LISTED = dict.fromkeys(
+    ("attack", "generator", "judge", "measure", "protocol", "rating system", "reference", "section", "verifier"),
+    "distract list",
+) | dict.fromkeys(("model option", "setting"), "distract list options")
+"""Kinds of names that a command lists, and the command."""
 
 
 def _restore(kind: type[DistractError], arguments: tuple[Any, ...], state: dict[str, Any]) -> DistractError:
@@ -81,7 +82,7 @@ class UnknownName(UsageError):
         suggestion += f"; {instead}" if instead else ""
         self.instead = instead
         tail = f"; {hint}" if hint else ""
-        more = "; see `distract list`" if len(names) > MAX_NAMES and kind in _LISTED else ""
+        more = f"; see `{_LISTED[kind]}`" if len(names) > MAX_NAMES and kind in _LISTED else ""
         known = "" if instead else f" (known: {list_names(names)}{more})"
         super().__init__(f"unknown {kind} {name!r}{suggestion}{known}{tail}")
 

@@ -20,6 +20,7 @@ from distract.core.plugin import check_plugin
 from distract.core.records import Role
 from distract.models.catalogue import CatalogueEntry
 from distract.models.options import COMMON, COMMON_SETTINGS, Options, Setting, describe, flag
+from distract.models.ranges import FLAG
 
 ROLES: frozenset[Role] = frozenset(("judge", "generator", "verifier", "reference"))
 Entries = Mapping[str, CatalogueEntry]
@@ -176,7 +177,8 @@ def read_settings(pairs: Iterable[tuple[str, object]]) -> dict[str, Any]:
         if name not in known_settings():
             raise UnknownName("model option", key, [setting.key for setting in known_settings().values()])
         try:
-            value = known_settings()[name].read(raw)
+            setting = known_settings()[name]
+            value = setting.read(raw == "true" if setting.kind is FLAG and raw in ("true", "false") else raw)
         except ValueError as error:
             raise UsageError(f"{flag(name)} {error}") from None
         if values.setdefault(name, value) != value:

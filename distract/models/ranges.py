@@ -151,10 +151,10 @@ class Flag:
     name = ""
 
     def read(self, value: object) -> bool:
-        """Parse a value; raises ``ValueError`` for any other."""
-        if isinstance(value, bool) or value in ("true", "false"):
-            return value in (True, "true")
-        raise ValueError(f"{reprlib.repr(value)}: expected true or false")
+        """Check a value; raises ``ValueError`` for any other."""
+        if not isinstance(value, bool):
+            raise ValueError(f"{reprlib.repr(value)}: expected true or false")
+        return value
 
 
 class FilePath:

@@ -65,7 +65,7 @@ class _Columns:
 
 
 JUDGE = Parsed("text", _read_judge)
-DATA = Parsed("text", lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value)
+DATA = Parsed("text", lambda value: os.fspath(PATH.read(value)) if isinstance(value, str | os.PathLike) else value)
 """A name, a path, cases, or a table: a frame of pandas or polars, a table of pyarrow or ``datasets``, dicts."""
 
 

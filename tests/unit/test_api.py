@@ -191,7 +191,7 @@ def test_gate_returns_the_verdict_of_the_command(run: Run, certify: bool, capsys
     result = distract.attack(judge="planted:longer", generator="rules", limit=12, out="mine")
     rates: Any = {"max_flip_rate": 0.1, "certify": certify}
     ran = run("gate", "mine", *format_options(rates, {}), "--json")
-    verdicts = [distract.gate(place, **rates) for place in ("mine", Path("mine"), result)]
+    verdicts = [distract.gate(place, **rates, judge=None) for place in ("mine", Path("mine"), result)]
     assert capsys.readouterr() == ("", "")
     for verdict in verdicts:
         assert verdict.document() == json.loads(ran.out)
@@ -223,6 +223,9 @@ def test_live_gate_writes_the_same_run(run: Run, capsys: Any) -> None:
         ({"seed": None}, "seed None: expected a whole number"),
         ({"temperature": float("nan")}, "temperature nan: expected a number from 0 to 10"),
         ({"control": "yes"}, "control 'yes': expected true or false"),
+        ({"fail_fast": "false"}, "fail_fast 'false': expected true or false"),
+        ({"plan": True}, "no argument 'plan'; they are the options of the command"),
+        ({"data": "a\0b"}, "data 'a\\x00b': a path cannot contain a NUL character"),
         ({"dtype": 16}, "dtype 16: expected a text"),
         ({"orders": "some"}, "orders 'some': expected both, one, given or swapped"),
         ({"out": 3}, "out 3: expected a path"),

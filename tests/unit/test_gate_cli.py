@@ -450,6 +450,20 @@ def test_plan_gate_prints_the_required_number(run: Run) -> None:
         check_refusal(run("gate", "--plan", "--max-flip-rate", "0.1", "--true-rate", "0.02", *wrong))
 
 
+def test_plan_takes_limits_of_a_file_but_no_file_plans(run: Run) -> None:
+    settings = Path("distract.toml")
+    settings.write_text("[gate]\nconfidence = 0.99\nmax-flip-rate = 0.1\nprotocol = ['pairwise']\n")
+    ran = run("gate", "--plan", "--true-rate", "0.02", "--json")
+    assert ran.document == run("gate", "--plan", "--max-flip-rate", "0.1", *("--confidence", "0.99"),
+                               "--true-rate", "0.02", "--json").document  # fmt: skip
+    assert run("gate", "--plan", "--max-flip-rate", "0.2", "--true-rate", "0.02", "--json").document != ran.document
+    refused = run("gate", "r", "--plan", "--true-rate", "0.02")
+    assert refused.code == 2 and refused.err.endswith("distract: RUN does not apply with --plan\n")
+    for line in ("plan = true", "power = 0.9", "true-rate = 0.02", "checks = 2"):
+        settings.write_text(f"{line}\n[gate]\nmax-flip-rate = 0.1\n")
+        check_refusal(run("gate", "--judge", "planted:fair"), "only on the command line")
+
+
 # Hostile names.
 
 NASTY = "::error::boom ##[error]x ]]> <b>&amp; |`@team` ::set-output name=x::y"

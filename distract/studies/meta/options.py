@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from distract.judging.orders import Manner
 from distract.models.options import setting
-from distract.models.ranges import NumberRange
+from distract.models.ranges import PATH, NumberRange
 from distract.studies.options import (
     DrawOptions,
     NoiseOptions,
@@ -32,6 +33,12 @@ class MetaOptions(DrawOptions, ReferenceOptions, Manner, NoiseOptions, ShardOpti
     responses: tuple[str, ...] = setting((), "file of further responses, for the one data set that needs them")
     columns: Mapping[str, str] = columns_option()
     protocols: tuple[str, ...] = ways_of_asking()
+    out: Path | None = setting(
+        None,
+        "run folder (with several judges: a folder of run folders). Default: a folder under .distract/runs",
+        PATH,
+        writes=True,
+    )
     pass_mark: float | None = setting(
         None,
         "lowest score that passes, where people passed or failed each response. Default: the judge's, or mid-scale",
