@@ -458,7 +458,8 @@ def test_plan_takes_limits_of_a_file_but_no_file_plans(run: Run) -> None:
                                "--true-rate", "0.02", "--json").document  # fmt: skip
     assert run("gate", "--plan", "--max-flip-rate", "0.2", "--true-rate", "0.02", "--json").document != ran.document
     refused = run("gate", "r", "--plan", "--true-rate", "0.02")
-    assert refused.code == 2 and refused.err.endswith("distract: RUN does not apply with --plan\n")
+    assert refused.code == 2
+    assert refused.err.endswith("distract: RUN does not apply with --plan\n")
     for line in ("plan = true", "power = 0.9", "true-rate = 0.02", "checks = 2"):
         settings.write_text(f"{line}\n[gate]\nmax-flip-rate = 0.1\n")
         check_refusal(run("gate", "--judge", "planted:fair"), "only on the command line")
