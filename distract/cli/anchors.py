@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from distract.cli.command import EPILOG, command
-from distract.cli.shared import CommandExit, echo, echo_more, print_result, report_usage, safe_line
+from distract.cli.command import command
+from distract.cli.shared import EPILOG, CommandExit, echo, echo_more, print_result, report_usage, safe_line
 from distract.cli.terminal import count_stored, terminal
 from distract.core.errors import UsageError, redirect_output
 from distract.models.options import describe

@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from distract.cli.parameters import Option, make_parameter
+from distract.cli.shared import EPILOG
 from distract.core.errors import UsageError
 from distract.models.options import COMMON, OptionGroup, Setting, describe, flag, split_setting
 from distract.studies.options import MOVED
@@ -21,9 +22,6 @@ from distract.studies.project import find_project
 if TYPE_CHECKING:
     from distract.cli.settings import FileSettings
 
-EPILOG = (
-    "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run failed, 129, 130 or 143 stopped."
-)
 PANELS = (
     "Basics", "Decision", "Plan", "Ratings", "Rewriting", "Asking", "Output", "Local models", "Servers", "Cost"
 )  # fmt: skip

@@ -20,13 +20,11 @@ from pathlib import Path
 
 import click
 
-from distract.cli.command import EPILOG
-from distract.cli.shared import PARENT, CommandExit, echo, safe_line
+from distract.cli.shared import EPILOG, PARENT, CommandExit, echo, safe_line
 from distract.cli.streams import guard_streams, output_fault
 from distract.core.errors import DistractError, describe_error, describe_import_error
 from distract.core.printable import hide_credentials
 from distract.core.signals import GRACE, StopSignal, raise_signals
-from distract.studies.options import MOVED
 
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Measure": {"attack": "attack", "consistency": "", "merge": "merge"},
@@ -63,6 +61,8 @@ class _CommandGroup(click.Group):
         """Find a command; name the nearest one, or what has taken its place."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
+            from distract.studies.options import MOVED
+
             near = get_close_matches(name, COMMANDS, 1)
             hint = MOVED.get(name) or (f"did you mean {near[0]!r}?" if near else "`distract --help` lists them")
             raise click.UsageError(f"no command {name!r}; {hint}", context)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from distract.core.usage import Price, Tally
     from distract.report.blocks import Block
 
+EPILOG = (
+    "Exit codes: 0 fine, 1 too flippable, 2 wrong input, 3 inconclusive, 4 the run failed, 129, 130 or 143 stopped."
+)
 PARENT = "DISTRACT_PARENT"  # the variable that links the child process of a gate to its parent
 safe_line = printable.line
 
