@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from distract.cli.command import command
-from distract.cli.shared import print_result, report_usage, warn
+from distract.cli.inquiry import Inquiry, ask
+from distract.cli.shared import print_result, warn
 from distract.cli.terminal import terminal
+from distract.core.printable import count
 from distract.models.options import ModelOptions, Options, narrow, setting
 from distract.models.ranges import PATH, SHARE, Several
 from distract.rewriting.generator_options import VerifierOptions
@@ -78,28 +80,22 @@ def check(options: _Options) -> None:
 
 
 def _read_by_model(checks: list[CheckedRewrite], name: str, options: _Options) -> list[CheckedRewrite]:
-    from distract.core import job
-    from distract.core.errors import redirect_output
+    from distract.core.job import open_stores
     from distract.core.loop import execute
-    from distract.core.store import DEFAULT_PATH
-    from distract.core.usage import Tally
+    from distract.core.records import Reply
     from distract.models.opener import open_models
-    from distract.report.progress import Progress
     from distract.rewriting.verifier import Verifier
     from distract.studies.check import audit
+    from distract.studies.estimate import estimate_plans
 
-    opened, tally = open_models({"verifier": name}, narrow(options, Options)), Tally()
+    opened, size = open_models({"verifier": name}, narrow(options, Options)), len(checks)
     terminal().say(opened.notes)
     plans = [audit.read_by(Verifier(name, options.verifier_threshold), one) for one in checks]
-    place = options.store or DEFAULT_PATH
-    if terminal().is_dry:
-        from distract.cli.dry_run import preview_reading
-
-        preview_reading(plans, name, opened, place)
+    heading, about = f"verifier {name} · {count(size, 'rewrite')}", {"verifier": name, "cases": size}
+    confirm = Reply(probabilities=(1.0, 0.0), mass=1.0)
+    inquiry = Inquiry(opened.models, opened.prices, heading, about, lambda: estimate_plans(plans, "verifier", confirm))
     with (
-        redirect_output(),
-        report_usage(tally, opened.prices),
-        job.open_stores(opened.models, place) as models,
-        Progress(len(plans), "reading") as progress,
+        ask(inquiry, options, "reading", size) as (store, tally, progress),
+        open_stores(opened.models, store) as models,
     ):
-        return list(execute(plans, models, tally=tally, progress=progress.update))
+        return list(execute(plans, models, tally=tally, progress=progress))

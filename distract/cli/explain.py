@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from distract.cli.command import command
-from distract.cli.dry_run import preview_search
-from distract.cli.shared import echo_json, exit_with, report_usage, warn
+from distract.cli.inquiry import Inquiry, consult
+from distract.cli.shared import echo_json, exit_with, warn
 from distract.cli.terminal import terminal
+from distract.core.printable import count
 from distract.models.options import setting
 from distract.models.ranges import COUNT, PATH
 from distract.studies.options import DATA_TEXT, JsonOptions, JudgeOptions
@@ -59,24 +60,23 @@ def explain(options: _Options) -> None:
     warn(loaded)
     flips = explaining.choose_flips(loaded, case, options.protocols, options.attacks, clearest)
     explanations: list[Explanation] = []
-    with ExitStack() as stack:
-        cases = {
-            case: rerun.reopen_case(loaded, case, options.data, options.responses)
-            for case in dict.fromkeys(one.case for one in flips)
-        }
-        judge, name = _open_judge(loaded, flips, stack, options), loaded.parameters["judge"]
+    cases = {
+        case: rerun.reopen_case(loaded, case, options.data, options.responses)
+        for case in dict.fromkeys(one.case for one in flips)
+    }
+    with _open_judge(loaded, flips, options) as judge:
         parts = explaining.explain_flips(loaded, flips, cases, judge)
         if options.as_json:
             explanations += parts
         else:
-            show(_show_each(parts, explanations, cases, name))
+            show(_show_each(parts, explanations, cases, judge.name))
     smallest = [one.smallest for one in explanations if not isinstance(one.smallest, str)]
     if options.as_json:
         documents = [view.explanation_document(one) for one in explanations]
         first = next(iter(cases.values()))
         about = {"case": first.id, "prompt": list(first.prompt)} if clearest is None else {}
         words = {} if clearest is None else {"words": view.words_document(smallest)}
-        echo_json({"judge": name, **about, "flips": documents, **words})
+        echo_json({"judge": loaded.parameters["judge"], **about, "flips": documents, **words})
     elif clearest is not None and smallest:
         show([view.words_table(smallest)])
     if not smallest:
@@ -98,14 +98,15 @@ def _show_each(
         yield from explanation_parts(explanation)
 
 
-def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, options: JudgeOptions) -> Judge:
-    """Open the judge of a run until the stack ends, which reports its usage."""
+@contextmanager
+def _open_judge(run: LoadedRun, flips: Sequence[Flip], options: JudgeOptions) -> Iterator[Judge]:
+    """Open the judge of a run, which must be the same as in the run; with ``--dry-run``, show the plan instead."""
     from distract.core import registry
-    from distract.judging.judge import Judge
+    from distract.core.store import DEFAULT_PATH
     from distract.models.opener import open_models
     from distract.models.options import Options, narrow
-    from distract.studies.execution import renew
     from distract.studies.explain import rerun
+    from distract.studies.explain.run import estimate_most
 
     name, manner = run.parameters["judge"], rerun.restore_manner(run)
     rerun.load_protocols(run)
@@ -121,10 +122,9 @@ def _open_judge(run: LoadedRun, flips: Sequence[Flip], stack: ExitStack, options
     rerun.check_same(run, name, run.parameters.get("identity"), backend.identity)
     if helper and reference:
         rerun.check_same(run, *helper, reference.identity)
-    if terminal().is_dry:
-        preview_search(run, flips, opened, options.store)
-    if options.fresh:
-        renew([backend], options.store)
-    judge = stack.enter_context(Judge(name, backend, store=options.store, manner=manner, reference=reference))
-    stack.enter_context(report_usage(judge.tally, opened.prices))
-    return judge
+    heading = f"judge {name} · {count(len(flips), 'flip')} to explain"
+    about = {"judge": name, "cases": len({flip.case for flip in flips})}
+    inquiry = Inquiry(opened.models, opened.prices, heading, about, lambda: estimate_most(run, flips))
+    inquiry.preview(options.store or DEFAULT_PATH)
+    with consult(name, backend, opened.prices, options, manner, reference) as judge:
+        yield judge

@@ -7,13 +7,13 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from distract.cli.command import command
+from distract.cli.inquiry import Inquiry, ask
+from distract.cli.pages import check_out
 from distract.cli.run import run_in_terminal
-from distract.cli.shared import echo, exit_with, print_result, report_usage, safe_line
+from distract.cli.shared import echo, exit_with, print_result
 from distract.cli.terminal import terminal
-from distract.core.errors import UsageError, redirect_output
+from distract.core.errors import UsageError
 from distract.core.printable import count
 from distract.models.options import ModelOptions, Options, narrow, setting
 from distract.models.ranges import FILE
@@ -75,7 +75,7 @@ def rewrite(options: _RewriteOptions) -> None:
     terminal().say(opened.notes)
     selected = session.select(options, opened.models, measures=options.measures)
     job = rewrites.prepare(selected, options.out, opened.prices)
-    _check_out(options.out)
+    check_out(options.out)
     finished = run_in_terminal(job, options, doing="writing")
     print_result(options.as_json, finished.document, finished.report)
     if not any(rewrite.is_accepted for rewrite in finished.result.rewrites):
@@ -120,43 +120,23 @@ def make_tweakset(options: _TweakOptions) -> None:
     _execute_job(job, {"generator": generator}, options)
 
 
-def _check_out(out: Path) -> None:
-    """Check that the file can be written and is not an input of the command; a dry run writes none."""
-    if terminal().is_dry:
-        return
-    from distract.cli.pages import check_free, protected_paths
-
-    check_free(out, protected_paths({**click.get_current_context().params, "out": None}), "--out")
-
-
 def _execute_job(job: MakeJob, names: Mapping[Any, str | None], options: _MakingOptions) -> None:
-    from distract.core import job as jobs
-    from distract.core.store import DEFAULT_PATH
-    from distract.core.usage import Tally
+    from distract.core.job import open_stores
     from distract.models.opener import open_models
-    from distract.report.progress import Progress
-    from distract.studies.make.maker import make_cases
+    from distract.studies.make import maker
     from distract.studies.make.rewrites import save
     from distract.studies.rewrite_view import yield_report
 
-    place = options.store or DEFAULT_PATH
-    opened = open_models(names, narrow(options, Options))
+    opened, size = open_models(names, narrow(options, Options)), len(job.plans)
     terminal().say(opened.notes)
-    _check_out(options.out)
-    heading = f"data {safe_line(job.name)}, {count(len(job.plans), 'prompt')}; generator {safe_line(job.generator)}"
-    if terminal().is_dry:
-        from distract.cli.dry_run import preview_making
-
-        preview_making(job, opened, place, heading)
-    echo(heading, err=True)
-    tally = Tally()
+    heading = f"data {job.name}, {count(size, 'prompt')}; generator {job.generator}"
+    about = {"generator": job.generator, "cases": size}
+    inquiry = Inquiry(opened.models, opened.prices, heading, about, lambda: maker.estimate_most(job), options.out)
     with (
-        redirect_output(),
-        report_usage(tally, opened.prices),
-        jobs.open_stores(opened.models, place) as models,
-        Progress(len(job.plans), "writing") as progress,
+        ask(inquiry, options, "writing", size) as (store, tally, progress),
+        open_stores(opened.models, store) as models,
     ):
-        cases, document = make_cases(job, models, tally, progress.update)
+        cases, document = maker.make_cases(job, models, tally, progress)
     if cases:
         save(cases, options.out)
     print_result(options.as_json, document, yield_report(document))

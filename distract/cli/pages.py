@@ -104,6 +104,12 @@ def check_free(path: Path, needed: Iterable[Path], option: str) -> None:
     files.check_writable(path, option)
 
 
+def check_out(out: Path) -> None:
+    """Check that a command can write its file, and that it is none of its inputs; a dry run writes none."""
+    if not terminal().is_dry:
+        check_free(out, protected_paths({**click.get_current_context().params, "out": None}), "--out")
+
+
 def resolve_path(path: Path) -> Path:
     """Resolve a path; unlike ``Path.resolve``, this handles circular links."""
     return Path(os.path.realpath(path))

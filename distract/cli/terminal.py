@@ -112,7 +112,7 @@ def _view_job(job: Job[Any], store: Path, is_fresh: bool) -> PlanView:
 
     estimated, stored = estimate(job), {} if is_fresh else count_stored(job.models, store)
     is_complete = not is_fresh and is_finished(job, store)
-    lines = [*preview_lines(job, estimated, stored.get("judge", 0)), *stored_lines(stored)]
+    lines = [*preview_lines(job, estimated, stored.get("judge", 0)), *stored_lines({**stored, "judge": 0})]
     if is_complete:
         lines.append(f"this run is complete in {job.out}: no call is needed")
     return PlanView(
@@ -146,11 +146,11 @@ def count_stored(models: Mapping[Role, Backend], store: Path) -> dict[Role, int]
 
 
 def stored_lines(stored: Mapping[Role, int]) -> list[str]:
-    """Say how many replies of models other than the judge are stored."""
+    """Say how many replies of each model are stored."""
     return [
         f"the store holds {count(number, 'reply', 'replies')} of the {role}"
         for role, number in stored.items()
-        if role != "judge" and number
+        if number
     ]
 
 

@@ -7,7 +7,8 @@ from dataclasses import MISSING, dataclass
 from functools import partial
 
 from distract.cli.command import command
-from distract.cli.shared import echo, echo_json, exit_with, report_usage
+from distract.cli.inquiry import consult
+from distract.cli.shared import echo, echo_json, exit_with
 from distract.cli.terminal import CLOSING, terminal
 from distract.models.options import setting
 from distract.studies.options import DATA_TEXT, JUDGE, JsonOptions, JudgeOptions, columns_option, ways_of_asking
@@ -40,12 +41,10 @@ def try_judge(options: _Options) -> None:
     from distract.core import registry
     from distract.core.errors import redirect_output
     from distract.judging import trial, trial_view
-    from distract.judging.judge import Judge
     from distract.models.opener import open_models
     from distract.models.options import Options, narrow
-    from distract.studies.execution import renew
 
-    judge, store = options.judge, options.store
+    judge = options.judge
     names = ("question", "response_a", "response_b", "reference", "criterion")
     texts = {name: getattr(options, name) for name in names}
     case = trial.choose_case(options.data, options.case_id, texts, options.columns)
@@ -56,9 +55,7 @@ def try_judge(options: _Options) -> None:
     if terminal().is_dry:
         trials = [trial.try_protocol(None, protocol, pair) for protocol in chosen]
     else:
-        if options.fresh:
-            renew([backend], store)
-        with redirect_output(), Judge(judge, backend, store=store) as asker, report_usage(asker.tally, opened.prices):
+        with redirect_output(), consult(judge, backend, opened.prices, options) as asker:
             trials = [trial.try_protocol(asker, protocol, pair) for protocol in chosen]
     if options.as_json:
         echo_json({"judge": judge, "case": case.id, "trials": [trial_view.trial_document(one) for one in trials]})

@@ -88,6 +88,25 @@ def estimate_samples(
     return Estimate(comparisons, rewrites, requests, *tokens)
 
 
+def estimate_plans(plans: Iterable[Plan[Any]], name: str, reply: Reply) -> Estimate:
+    """Estimate the requests of plans if each gets the same reply; this uses the plans up."""
+    sizes: list[tuple[float, int]] = []
+
+    def answer(requests: Sequence[Request]) -> list[Reply]:
+        sizes.extend(map(_measure, requests))
+        return [reply] * len(requests)
+
+    for plan in plans:
+        drive(plan, answer)
+    return Estimate(0, 0, {name: len(sizes)}, round(sum(size for size, _ in sizes)), sum(room for _, room in sizes))
+
+
+def _measure(request: Request) -> tuple[float, int]:
+    """The tokens of a prompt, and the token limit of its answer."""
+    prompt = sum(estimate_tokens(message.content) for message in request.messages)
+    return prompt, VERDICT_TOKENS if request.choices else request.max_tokens
+
+
 def _mean(walks: Sequence[Walk], place: int) -> float:
     """Tokens per request of the judge, of prompts (0) or of answers (1)."""
     tokens = [size[place] for _, requests in walks for size in requests["judge"].values()]
@@ -158,8 +177,7 @@ def _step_samples(
                 key = role, request.key, request.slots if role in structured else None
                 if key not in seen:
                     seen.add(key)
-                    length = sum(estimate_tokens(message.content) for message in request.messages)
-                    new[role][key] = length, VERDICT_TOKENS if request.choices else request.max_tokens
+                    new[role][key] = _measure(request)
             return [_reply(request, judge, wordy > 0) for request in requests]
 
         return drive(plan, reply), new

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from distract.core import registry
-from distract.core.errors import UsageError
+from distract.core.errors import UsageError, redirect_output
 from distract.core.job import Estimate
 from distract.core.records import Case
 from distract.core.runs import LoadedRun
@@ -67,7 +67,9 @@ def explain_flips(
     for flip in flips:
         before, protocol = judge.tally.stored, registry.get_protocol(flip.protocol, judge.backend)
         plan = search_flip(flip, cases[flip.case], protocol, judge.manner, has_reference)
-        yield Explanation(flip, judge.run(stop_unanswered(plan)), judge.tally.stored - before)
+        with redirect_output():
+            smallest = judge.run(stop_unanswered(plan))
+        yield Explanation(flip, smallest, judge.tally.stored - before)
 
 
 def estimate_most(run: LoadedRun, flips: Iterable[Flip]) -> Estimate:

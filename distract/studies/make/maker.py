@@ -10,15 +10,16 @@ from typing import Any
 from distract.core.errors import UsageError
 from distract.core.job import Estimate
 from distract.core.loop import execute
-from distract.core.plan import Plan, drive
-from distract.core.records import Case, Lineage, Reply, Request, Role
+from distract.core.plan import Plan
+from distract.core.records import Case, Lineage, Reply, Role
 from distract.core.store import Answerer
-from distract.core.usage import Tally, estimate_tokens
+from distract.core.usage import Tally
 from distract.data import datasets
 from distract.data.good_responses import good_response
 from distract.data.prompt_parts import split_prompt
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.studies.eligibility import sample
+from distract.studies.estimate import estimate_plans
 from distract.studies.make import comparison, pairs, tweakset
 from distract.studies.make.attempts import MakeResult, check_author, yield_document
 
@@ -89,18 +90,10 @@ def tweakset_job(data: str, generator: str, asking: GeneratorOptions, limit: int
 
 def estimate_most(job: MakeJob) -> Estimate:
     """Estimate an upper limit on the requests of a job, by rejecting every answer; this uses up the job."""
-    sizes: list[tuple[float, int]] = []
-
-    def reject(requests: Sequence[Request]) -> list[Reply]:
-        sizes.extend((sum(estimate_tokens(one.content) for one in r.messages), r.max_tokens) for r in requests)
-        return [Reply("")] * len(requests)
-
-    for plan in job.plans:
-        drive(plan, reject)
-    requests = {"generator": len(sizes)}
-    if job.verifier:
-        requests["verifier"] = len(sizes) * 4  # each of two answers, both ways
-    return Estimate(0, 0, requests, round(sum(size for size, _ in sizes)), sum(room for _, room in sizes))
+    estimate = estimate_plans(job.plans, "generator", Reply(""))
+    # The verifier reads each of two answers, both ways.
+    verified = {"verifier": 4 * estimate.requests["generator"]} if job.verifier else {}
+    return replace(estimate, requests={**estimate.requests, **verified})
 
 
 def make_cases(
