@@ -79,10 +79,12 @@ class _CommandGroup(click.Group):
 def _read_summary(name: str) -> str:
     """Read the first sentence about a command from its module, which takes longer to import."""
     if not COMMANDS[name]:
-        folder = Path(__file__).parents[1] / "studies" / name
-        path = next(path for path in (folder / "options.py", folder / "study.py") if path.exists())
-        own = r'^class \w+\((?:.*?)\):\n    """(.*?)\.?(?:"""|\n)'
-        return str(re.findall(own, path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[-1])
+        study = Path(__file__).parents[1] / "studies" / name
+        text = (study / "options.py" if study.is_dir() else study.with_suffix(".py")).read_text(encoding="utf-8")
+        (record,) = re.findall(r"^OPTIONS = (\w+)", text, re.MULTILINE)
+        summary = re.search(rf'^class {record}\(.*?\):\n    """(.*?)\.?(?:"""|\n)', text, re.MULTILINE | re.DOTALL)
+        assert summary is not None
+        return summary[1]
     text = (Path(__file__).parent / f"{COMMANDS[name]}.py").read_text(encoding="utf-8")
     pattern = r'^@(?:command|click\.group)\((.*?)\)\ndef (\w+)\(.*?"""(.*?)\.?(?:"""|\n)'
     for arguments, function, sentence in re.findall(pattern, text, re.MULTILINE | re.DOTALL):

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import make_dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -54,9 +53,10 @@ def study_command(name: str) -> Command:
     """Make the command of a study that has none of its own."""
     from distract.core import registry
 
-    has_options = find_spec(f"distract.studies.{name}.options") is not None
-    module = import_module(f"distract.studies.{name}.{'options' if has_options else 'study'}")
-    own: type[OptionGroup] = module.OPTIONS
+    module = registry.list_studies()[name]
+    if module.endswith(".study"):  # which takes longer to import than its options
+        module = f"{module.removesuffix('.study')}.options"
+    own: type[OptionGroup] = import_module(module).OPTIONS
     kind = make_dataclass(own.__name__, [], bases=(own, StudyOptions), frozen=True, kw_only=True)
     kind.__doc__ = own.__doc__
 

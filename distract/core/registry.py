@@ -224,12 +224,21 @@ def list_attacks(name: str) -> tuple[str, ...]:
     return tuple(groups[value])
 
 
-def get_study(name: str) -> Study[Any]:
+@cache
+def list_studies() -> Mapping[str, str]:
+    """Map the name of each study to its module: ``study`` of a folder, or a module with ``STUDY``."""
     package = importlib.import_module(_TOP.PACKAGES["distract.studies"])
-    known = sorted(path.parent.name for folder in package.__path__ for path in Path(folder).glob("*/study.py"))
-    if name not in known:
-        raise UnknownName("study", name, known)
-    study: Study[Any] = importlib.import_module(f"{package.__name__}.{name}.study").STUDY
+    modules = dict[str, str]()
+    for folder in map(Path, package.__path__):
+        modules |= {path.parent.name: f"{path.parent.name}.study" for path in folder.glob("*/study.py")}
+        modules |= {path.stem: path.stem for path in folder.glob("*.py") if "\nSTUDY = " in path.read_text("utf-8")}
+    return {name: f"{package.__name__}.{module}" for name, module in modules.items()}
+
+
+def get_study(name: str) -> Study[Any]:
+    if name not in list_studies():
+        raise UnknownName("study", name, list_studies())
+    study: Study[Any] = importlib.import_module(list_studies()[name]).STUDY
     return study
 
 

@@ -27,8 +27,8 @@ LAYERS = (
 SEEN = {plugins: ("core", "data", "judging", "stats", "rewriting", plugins) for plugins in PLUGINS}
 """The packages that plug-ins may import from."""
 
-ABOVE = frozenset({"gate", "explain", "make"})
-"""Studies that import from ``attack``, and the gate from ``anchors``; others import only from ``measures``."""
+FOUNDATIONS = ("measures", "attack", "anchors")
+"""The studies on which others build."""
 
 REGISTRY = "distract.core.registry"
 """The module that finds plug-ins and studies at run time, by the name of their folder."""
@@ -116,9 +116,10 @@ def package_of(name: str) -> str:
     """The package of a module: a folder of ``distract``; each study is its own package, and ``studies`` is shared."""
     parts = name.split(".")[1:]
     assert parts, f"{name} is in no package"
-    if parts[0] == "studies" and (ROOT / "distract" / "studies" / Path(*parts[1:2])).is_dir():
-        return "/".join(parts[:2])
-    return parts[0]
+    if parts[0] != "studies" or len(parts) == 1:
+        return parts[0]
+    place = ROOT / "distract" / "studies" / parts[1]
+    return "/".join(parts[:2]) if place.is_dir() or "\nSTUDY = " in place.with_suffix(".py").read_text() else parts[0]
 
 
 def package_imports(edges: Mapping[str, Set[str]]) -> dict[str, set[str]]:
@@ -139,8 +140,7 @@ def is_allowed(importer: str, imported: str) -> bool:
     height = {one: len(LAYERS) - at for at, layer in enumerate(LAYERS) for one in layer}
     parts, its = importer.split("/"), imported.split("/")
     if parts[0] == its[0] == "studies":
-        above = {"attack": ABOVE, "anchors": {"gate"}}
-        return len(its) == 1 or its[1] == "measures" or parts[-1] in above.get(its[1], ())
+        return len(its) == 1 or (len(parts) > 1 and its[1] in FOUNDATIONS)
     return its[0] in height and height[its[0]] < height[parts[0]]
 
 
