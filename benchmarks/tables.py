@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING
@@ -17,6 +18,7 @@ from distract.core.registry import get_study
 from distract.report.glossary import list_measures
 
 DOCS = Path(__file__).parents[1] / "docs"
+SIGNATURES = Path(distract.__file__).parent / "cli" / "signatures.pyi"
 KEYWORDS = {name: inspect.signature(getattr(distract, name)).parameters for name in ("attack", "gate")}
 STUDIES = ("attack", "leaderboard", "consistency", "meta")
 
@@ -52,6 +54,33 @@ def options() -> str:
     return table(("option", "meaning", "default", "in `distract.toml`", "in Python", "commands"), iter(rows))
 
 
+def _spell(default: object) -> str:
+    """Spell a default in a signature, if it is short."""
+    if isinstance(default, str):
+        return json.dumps(default)
+    return repr(default) if isinstance(default, bool | int | float | None) else "..."
+
+
+def signatures() -> str:
+    """Declare the functions of Python with their keywords, for type checkers and editors."""
+    parts = [
+        '"""What the functions take, for type checkers and editors: written by ``python benchmarks/tables.py``."""\n',
+        "from collections.abc import Callable, Mapping, Sequence\nfrom os import PathLike",
+        "from typing import Any, Literal\n",
+        "from distract.cli.api import AnyPath, Run\nfrom distract.studies.gate.verdict import Verdict",
+    ]
+    for name in KEYWORDS:
+        function = getattr(distract, name)
+        *before, last = inspect.signature(function).parameters.values()
+        defaults = [_spell(one.default) for one in before]
+        names = [f"{one.name}: {one.annotation} = {default}" for one, default in zip(before, defaults, strict=True)]
+        names.insert(sum(one.kind is one.POSITIONAL_OR_KEYWORD for one in before), "*")
+        lines = "".join(f"    {one},\n" for one in (*names, f"**{last.name}: Any"))
+        result = inspect.signature(function).return_annotation
+        parts.append(f'\ndef {name}(\n{lines}) -> {result}:\n    """{function.__doc__}"""')
+    return "\n".join(parts) + "\n"
+
+
 TABLES = {
     "measures": ("reading-results.md", measures),
     "designs": ("servers-and-replies.md", designs),
@@ -67,6 +96,7 @@ def main() -> None:
         text = page.read_text(encoding="utf-8")
         text = re.sub(rf"<!-- {mark} -->.*?<!-- end -->", lambda _, block=block: block, text, flags=re.DOTALL)  # type: ignore[misc]
         page.write_text(text, encoding="utf-8")
+    SIGNATURES.write_text(signatures(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import os.path
 
 TYPE_CHECKING = False  # to type checkers it is true; ``typing`` and ``pathlib`` take longer to load than all of this
 if TYPE_CHECKING:
-    from distract.cli.api import Run, attack, gate, load
+    from distract.cli.api import Run, load
+    from distract.cli.signatures import attack, gate
     from distract.core import prompts
     from distract.core.attack import Attack, WritingTask
     from distract.core.errors import BackendError, DataError, DistractError, PluginError, UnknownName, UsageError

@@ -16,7 +16,7 @@ from distract.cli.parameters import Option, make_parameter
 from distract.cli.shared import EPILOG
 from distract.core.errors import UsageError
 from distract.models.options import COMMON, OptionGroup, Setting, describe, flag, split_setting
-from distract.studies.options import MOVED
+from distract.studies.options import find_moved
 from distract.studies.project import find_project
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Command(click.Command):
         key = name.lstrip("-").replace("-", "_")
         if key == "shard" and self.name == "gate":
             return ": use `distract attack --shard I/N` for each part, `distract merge`, then `distract gate RUN`"
-        if (moved := MOVED.get(key.replace("_", "-"))) and ("--dry-run" in flags or key != "plan"):
+        if moved := find_moved(key, flags):
             return f": {moved}"
         if "--model-option" in flags and (hint := _spell_setting(key, name, args)):
             return f": use {hint}"

@@ -12,14 +12,13 @@ import os
 import reprlib
 import textwrap
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
 from typing import Any, TypeVar
 
 from distract.core.errors import UsageError
 from distract.models.options import COMMON, OptionGroup, describe
 from distract.models.provider import join_settings, known_settings
 from distract.models.ranges import Range
-from distract.studies.options import MOVED
+from distract.studies.options import find_moved
 
 G = TypeVar("G", bound=OptionGroup)
 R = TypeVar("R")
@@ -38,9 +37,8 @@ def read_keywords(kind: type[G], keywords: Mapping[str, Any], left_out: Collecti
     for name in values:
         if name not in known | engine:
             near = difflib.get_close_matches(name, known | engine, 1)
-            hint = (MOVED.get(name.replace("_", "-")) if name not in COMMANDS_ONLY else "") or (
-                f"did you mean {near[0]!r}?" if near else ""
-            )
+            flags = [one.flag for one in describe(kind).values() if one.name in known]
+            hint = find_moved(name, flags) or (f"did you mean {near[0]!r}?" if near else "")
             rest = "they are the options of the command, with underscores"
             raise UsageError(f"no argument {name!r}{f'; {hint}' if hint else ''}; {rest}")
     same = {name: values[name] for name in COMMON if name in values and settings}
@@ -68,11 +66,10 @@ def takes(kind: type[G], left_out: Collection[str] = ()) -> Callable[[Callable[[
 
 def describe_keywords(function: Callable[..., Any], kind: type[OptionGroup], left_out: Collection[str] = ()) -> None:
     """Write the options of a kind into the docstring and the signature of a function that takes them as keywords."""
-    types = {each.name: each.type for each in fields(kind)}  # type: ignore[arg-type]  # each group is a dataclass
     settings = [one for name, one in describe(kind).items() if name not in COMMANDS_ONLY and name not in left_out]
     before = [one for one in inspect.signature(function).parameters.values() if one.name not in ("options", "keywords")]
     own = [
-        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=types[one.name])
+        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.accepts)
         for one in settings
     ]
     engine = inspect.Parameter("settings", inspect.Parameter.VAR_KEYWORD, annotation=Any)

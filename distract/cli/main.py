@@ -61,10 +61,10 @@ class _CommandGroup(click.Group):
         """Find a command; name the nearest one, or what has taken its place."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            from distract.studies.options import MOVED
+            from distract.studies.options import find_moved
 
             near = get_close_matches(name, COMMANDS, 1)
-            hint = MOVED.get(name) or (f"did you mean {near[0]!r}?" if near else "`distract --help` lists them")
+            hint = find_moved(name, ()) or (f"did you mean {near[0]!r}?" if near else "`distract --help` lists them")
             raise click.UsageError(f"no command {name!r}; {hint}", context)
         return super().resolve_command(context, args)
 

@@ -20,8 +20,8 @@ from click.core import ParameterSource
 from distract.cli.parameters import Option
 from distract.core.errors import UnknownName, UsageError
 from distract.models.options import COMMON, Setting, split_setting
-from distract.models.ranges import FLAG, FilePath, Range
-from distract.studies.options import MOVED
+from distract.models.ranges import FilePath
+from distract.studies.options import find_moved
 from distract.studies.project import (
     OWN_FILE,
     SHARED_FILE,
@@ -30,6 +30,7 @@ from distract.studies.project import (
     describe_value,
     find_project,
     read_project,
+    read_value,
     setting_error,
     shorten,
 )
@@ -115,7 +116,7 @@ def read_settings_file(command: click.Command, context: click.Context, path: str
                     _refuse_key(project, (*at, key), key, {*options, *limits})
                 _check_shared(project, key, group, context)
             else:
-                values = _read_option(project.path, where, value, options[key])
+                values = _read_option(project, where, value, options[key])
                 if any(str(layer.get(name, new)) != str(new) for name, new in values.items()):
                     raise setting_error(project.path, where, "is set here and in another key, to different values")
                 layer.update(values)
@@ -145,7 +146,7 @@ def _refuse_key(project: Project, at: tuple[str, ...], key: str, known: Collecti
     from distract.models.provider import known_settings
 
     problem, engine = str(UnknownName("setting", shorten(key), known)), known_settings().get(key.replace("-", "_"))
-    if moved := MOVED.get(key.replace("_", "-")):
+    if moved := find_moved(key, [f"--{name}" for name in known]):
         problem = f"no setting {key!r} any more; {moved}"
     elif key == TABLE[0] and project.path.name == OWN_FILE:
         problem = f"[{'.'.join(TABLE)}] belongs in {SHARED_FILE}; here leave the prefix out"
@@ -155,39 +156,22 @@ def _refuse_key(project: Project, at: tuple[str, ...], key: str, known: Collecti
     raise setting_error(project.path, project.at(*at), problem)
 
 
-def _read_option(path: Path, at: tuple[str, ...], value: object, option: Option) -> dict[str, Any]:
+def _read_option(project: Project, at: tuple[str, ...], value: object, option: Option) -> dict[str, Any]:
     """Convert a setting to parameters, and check it as its option would be."""
     setting = option.setting
     if setting.typed:
-        raise setting_error(path, at, f"only on the command line: {setting.typed}")
+        raise setting_error(project.path, at, f"only on the command line: {setting.typed}")
     if setting.name == "model_options":
-        return _read_model_options(path, at, value)
-    if setting.kind is FLAG:
-        if not isinstance(value, bool):
-            raise setting_error(path, at, f"expected true or false, found {describe_value(value)}")
-        return {setting.name: value}
+        return _read_model_options(project.path, at, value)
     each = getattr(setting.kind, "each", setting.kind)
     values = value if option.multiple and isinstance(value, list) else [value]
-    texts = [_read_text(path, at, one, isinstance(each, Range)) for one in values]
+    read = [read_value(project.path, at, each, one) for one in values]
     if isinstance(setting.kind, FilePath):
-        texts = [str(path.parent / text) for text in texts]
-    for text in texts:
-        if problem := find_hazard(path.parent, setting, text):
-            raise setting_error(path, at, problem)
-        try:
-            each.read(text)
-        except ValueError as error:
-            raise setting_error(path, at, str(error)) from None
-    return {setting.name: tuple(texts) if option.multiple else texts[0]}
-
-
-def _read_text(path: Path, at: tuple[str, ...], value: object, is_number: bool) -> str:
-    if is_number and isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**64:
-        return str(value)
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
-        expected = "a number" if is_number else "a text in quotes"
-        raise setting_error(path, at, f"expected {expected}, found {describe_value(value)}")
-    return value
+        read = [str(project.path.parent / str(text)) for text in read]
+    for one in read:
+        if problem := find_hazard(project.path.parent, setting, one):
+            raise setting_error(project.path, at, problem)
+    return {setting.name: tuple(read) if option.multiple else read[0]}
 
 
 def _read_model_options(path: Path, at: tuple[str, ...], value: object) -> dict[str, Any]:

@@ -13,12 +13,13 @@ from functools import cache
 from inspect import get_annotations
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from distract.core.errors import UsageError
 from distract.models.ranges import FLAG, PATH, PRICE, SEED, TEXT, Kind, NumberRange, Several, WholeRange
 
 T = TypeVar("T")
+Recorded = Literal["", "always", "changed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Setting:
     writes: bool = False
     runs: bool = False
     typed: str = ""
+    recorded: Recorded = ""
     name: str = ""
 
     @property
@@ -47,6 +49,12 @@ class Setting:
     def sentence(self) -> str:
         """Its help as a sentence."""
         return f"{self.help[0].upper()}{self.help[1:]}."
+
+    @property
+    def accepts(self) -> str:
+        """The type of a value in a call."""
+        is_optional = self.default is None and "None" not in self.kind.accepts
+        return f"{self.kind.accepts}{' | None' if is_optional else ''}"
 
     @property
     def is_required(self) -> bool:
@@ -71,6 +79,7 @@ def setting(
     writes: bool = False,
     runs: bool = False,
     typed: str = "",
+    recorded: Recorded = "",
 ) -> Any:
     """Declare a field of a dataclass as an option.
 
@@ -87,11 +96,13 @@ def setting(
         writes: Whether it names a file or folder to write: a file of settings names none outside its own folder.
         runs: Whether it may name code or a server: a file of settings names neither.
         typed: Why only the command line takes it; empty if a file of settings does too.
+        recorded: When ``run.json`` records it, as part of a run's identity: ``always``, or ``changed`` from its
+            default, so that a new option leaves earlier runs theirs; empty if the study records what follows from it.
     """
     if isinstance(default, tuple) and not (kind and hasattr(kind, "each")):
         kind = Several(kind or TEXT)
     kind = kind or (FLAG if isinstance(default, bool) else TEXT)
-    record = Setting(default, help, kind, panel, flag, metavar, env, argument, writes, runs, typed)
+    record = Setting(default, help, kind, panel, flag, metavar, env, argument, writes, runs, typed, recorded)
     return field(default=default, metadata={"setting": record})
 
 
@@ -120,6 +131,12 @@ class OptionGroup:
                 object.__setattr__(self, name, one.read(getattr(self, name)))
             except ValueError as error:
                 raise UsageError(f"{name} {error}") from None
+
+
+def record(options: object) -> dict[str, Any]:
+    """Return the values that ``run.json`` records."""
+    values = {one: getattr(options, name) for name, one in describe(type(options)).items() if one.recorded}
+    return {one.name: value for one, value in values.items() if one.recorded == "always" or value != one.default}
 
 
 def narrow(options: object, kind: type[T]) -> T:
@@ -165,7 +182,7 @@ class EngineOptions(OptionGroup):
 class _EngineSettings:
     """Settings of engines and servers by field; the reader of commands checks and joins them."""
 
-    name, each = "KEY=VALUE", TEXT
+    name, each, accepts = "KEY=VALUE", TEXT, "Mapping[str, Any]"
 
     def read(self, value: object) -> Mapping[str, Any]:
         """Take settings that are read already."""

@@ -146,11 +146,11 @@ def engines() -> tuple[str, ...]:
 @cache
 def known_settings() -> Mapping[str, Setting]:
     """Return every setting by field: the common ones, then those of providers."""
-    found = dict(COMMON_SETTINGS)
+    settings = dict(COMMON_SETTINGS)
     for provider in providers().values():
         for name, setting in describe(provider.options).items() if provider.options not in (None, Options) else ():
-            found.setdefault(name, setting)
-    return MappingProxyType(found)
+            settings.setdefault(name, setting)
+    return MappingProxyType(settings)
 
 
 @cache

@@ -11,7 +11,7 @@ import re
 import reprlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from distract.core.printable import share_hint
 
@@ -28,6 +28,10 @@ class Kind(Protocol):
     @property
     def name(self) -> str:
         """The name of a value in ``--help``."""
+
+    @property
+    def accepts(self) -> str:
+        """The type of a value in a call."""
 
     def read(self, value: object) -> Any:
         """Check a value, or parse its text; raises ``ValueError`` with the expected value."""
@@ -46,8 +50,9 @@ class WholeRange:
         has_all: bool = False,
     ) -> None:
         self.least, self.most, self.noun, self.has_all = least, most, noun, has_all
+        self.accepts = "int"
         if has_all:
-            self.name = "N|all"
+            self.name, self.accepts = "N|all", 'int | Literal["all"] | None'
 
     def read(self, value: object) -> int | None:
         """Parse a value; raises ``ValueError`` with the allowed range."""
@@ -73,11 +78,11 @@ class WholeRange:
 class NumberRange:
     """A number with or without decimals."""
 
-    name = "number"
+    name, accepts = "number", "float"
 
-    def __init__(self, least: float, most: float, is_open: str | bool = False) -> None:
-        self.least, self.most, self.is_open = least, most, is_open
-        self._above, self._below = is_open in (True, "least"), is_open in (True, "most")
+    def __init__(self, least: float, most: float, is_open: Literal["", "least", "most"] = "") -> None:
+        self.least, self.most = least, most
+        self._above, self._below = is_open == "least", is_open == "most"
 
     def read(self, value: object) -> float:
         """Parse a value; raises ``ValueError`` with the allowed range."""
@@ -95,9 +100,10 @@ class NumberRange:
     @property
     def expected(self) -> str:
         """The values that it takes, in words."""
-        low = f"{'above' if self._above else 'from'} {self.least:g}"
-        high = "and below" if self._below else "up to" if self._above else "to"
-        return f"a number {low} {high} {self.most:g}"
+        least = f"{self.least:f}".rstrip("0").rstrip(".") if self.least < 1 else f"{self.least:g}"
+        low, high = ("above", "up to") if self._above else ("from", "to")
+        noun, below = "share" if self.most == 1 else "number", " below" if self._below else ""
+        return f"a {noun} {low} {least} {high}{below} {self.most:g}"
 
     def _percent_hint(self, text: str) -> str:
         number = text.removesuffix("%").strip()
@@ -111,7 +117,7 @@ Range = WholeRange | NumberRange
 class Text:
     """A text."""
 
-    name = "text"
+    name, accepts = "text", "str"
 
     def read(self, value: object) -> str:
         """Check a value; raises ``ValueError`` if it is no text."""
@@ -137,6 +143,7 @@ class Choice(Text):
 
     def __init__(self, *words: str) -> None:
         self.words, self.name = words, f"[{'|'.join(words)}]"
+        self.accepts = f"Literal{[*words]}".replace("'", '"')
 
     def read(self, value: object) -> str:
         """Check a value; raises ``ValueError`` with the words."""
@@ -148,7 +155,7 @@ class Choice(Text):
 class Flag:
     """True or false."""
 
-    name = ""
+    name, accepts = "", "bool"
 
     def read(self, value: object) -> bool:
         """Check a value; raises ``ValueError`` for any other."""
@@ -160,7 +167,7 @@ class Flag:
 class FilePath:
     """A path, or that of a file."""
 
-    name = "path"
+    name, accepts = "path", "str | PathLike[str]"
 
     def __init__(self, is_file: bool = False) -> None:
         self.is_file = is_file
@@ -181,6 +188,8 @@ class Several:
 
     def __init__(self, each: Kind) -> None:
         self.each, self.name = each, each.name
+        one = f"{each.accepts} | PathLike[str]" if each.accepts == "str" else each.accepts  # of a plug-in, or data
+        self.accepts = f"{one} | Sequence[{one}]"
 
     def read(self, value: object) -> tuple[Any, ...]:
         """Parse all values; raises ``ValueError`` for the first wrong one."""
@@ -192,8 +201,8 @@ class Several:
 class Parsed:
     """A value that a function parses; its errors are in its own words."""
 
-    def __init__(self, name: str, read: Callable[[object], Any]) -> None:
-        self.name, self.read = name, read
+    def __init__(self, name: str, accepts: str, read: Callable[[object], Any]) -> None:
+        self.name, self.accepts, self.read = name, accepts, read
 
 
 TEXT, FLAG, PATH, FILE = Text(), Flag(), FilePath(), FilePath(is_file=True)
@@ -207,7 +216,7 @@ MAX_PRICE = 1_000_000
 
 PRICE = NumberRange(0, MAX_PRICE)
 SHARE = NumberRange(0, 1)
-INNER_SHARE = NumberRange(0, 1, is_open=True)
+INNER_SHARE = NumberRange(1e-6, 1, is_open="most")
 AMOUNT = NumberRange(0, 1000)
 """Points of a score, a difference of probabilities, or broken requirements."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,16 @@ MOVED = {
 }
 """What to write instead of an option or a command of an earlier version."""
 
+
+def find_moved(name: str, flags: Collection[str]) -> str:
+    """Say what to write instead of a former name; empty for any other, and where ``flags`` lacks what has replaced it.
+
+    A hint that names a command applies everywhere.
+    """
+    moved = MOVED.get(name.replace("_", "-"), "")
+    return moved if "`" in moved or {*re.findall(r"--[a-z-]+", moved)} <= {*flags} else ""
+
+
 asking, output = partial(setting, panel="Asking"), partial(setting, panel="Output")
 rewriting, cost = partial(setting, panel="Rewriting"), partial(setting, panel="Cost")
 
@@ -47,7 +58,7 @@ def _read_judge(value: object) -> str:
 class _Columns:
     """Columns of a table by role, as ``--map`` or a dict names them."""
 
-    name, each = "ROLE=COLUMN", TEXT
+    name, each, accepts = "ROLE=COLUMN", TEXT, "Mapping[str, str | float]"
 
     def read(self, value: object) -> dict[str, str]:
         """Parse all values."""
@@ -64,8 +75,10 @@ class _Columns:
         raise ValueError(f"{reprlib.repr(value)}: expected a dict of columns by role")
 
 
-JUDGE = Parsed("text", _read_judge)
-DATA = Parsed("text", lambda value: os.fspath(PATH.read(value)) if isinstance(value, str | os.PathLike) else value)
+JUDGE = Parsed("text", "str | Callable[..., object]", _read_judge)
+DATA = Parsed(
+    "text", "Any", lambda value: os.fspath(PATH.read(value)) if isinstance(value, str | os.PathLike) else value
+)
 """A name, a path, cases, or a table: a frame of pandas or polars, a table of pyarrow or ``datasets``, dicts."""
 
 
@@ -160,7 +173,7 @@ class ShardOptions(OptionGroup):
     shard: Shard | None = setting(
         None,
         "part of the prompts to judge, such as 2/8; `distract merge` joins all parts",
-        Parsed("I/N", Shard.parse),
+        Parsed("I/N", "str", Shard.parse),
         metavar="I/N",
         typed="each machine has its own",
     )

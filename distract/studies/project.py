@@ -16,6 +16,7 @@ from typing import Any
 
 from distract.core import files
 from distract.core.errors import DataError, UnknownName, UsageError
+from distract.models.ranges import FLAG, Kind, Range
 
 OWN_FILE, SHARED_FILE = "distract.toml", "pyproject.toml"
 TABLE = ("tool", "distract")
@@ -144,6 +145,25 @@ def _find_line(path: Path, at: tuple[str, ...]) -> int | None:
 
 def _split_key(text: str) -> tuple[str, ...]:
     return tuple(part.strip().strip("\"'").replace("_", "-") for part in text.split("."))
+
+
+def read_value(path: Path, at: tuple[str, ...], kind: Kind, value: object) -> bool | str:
+    """Check a value of a file as its option would be; returns what the option would get."""
+    if kind is FLAG:
+        if not isinstance(value, bool):
+            raise setting_error(path, at, f"expected true or false, found {describe_value(value)}")
+        return value
+    is_number = isinstance(kind, Range)
+    if is_number and isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**64:
+        value = str(value)
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        expected = "a number" if is_number else "a text in quotes"
+        raise setting_error(path, at, f"expected {expected}, found {describe_value(value)}")
+    try:
+        kind.read(value)
+    except ValueError as error:
+        raise setting_error(path, at, str(error)) from None
+    return value
 
 
 def shorten(name: str) -> str:

@@ -22,6 +22,7 @@ from distract.core.usage import Price
 from distract.data import datasets
 from distract.judging import instructions
 from distract.judging.orders import DEFAULT, Manner
+from distract.models.options import record
 from distract.rewriting import writers
 from distract.studies.eligibility import sample
 
@@ -101,6 +102,7 @@ class Setup:
         study: Study[R],
         parameters: Mapping[str, Any],
         *,
+        options: object = None,
         cases: Sequence[Case],
         stages: Stages,
         samples: Callable[[Protocol], Iterable[StageSample]],
@@ -109,14 +111,14 @@ class Setup:
         remarks: Sequence[str] = (),
     ) -> Job[R]:
         """Build the job of a study."""
-        record = self.record
-        prompts = {**parameters.get("prompts", {}), **record["prompts"]}
-        own = registry.own_plugins(_list_names(self.protocols, parameters))
-        code = {name: one.checksum for plugins in own.values() for name, one in sorted(plugins.items())}
-        parameters = {**record, "command": study.name, **parameters, "prompts": prompts}
+        own = self.record
+        prompts = {**parameters.get("prompts", {}), **own["prompts"]}
+        added = registry.own_plugins(_list_names(self.protocols, parameters))
+        code = {name: one.checksum for plugins in added.values() for name, one in sorted(plugins.items())}
+        parameters = {**own, "command": study.name, **record(options), **parameters, "prompts": prompts}
         if code:  # only then, so that other runs keep their identity
             parameters["own_code"] = code
-            files = {group: [one.path for one in plugins.values()] for group, plugins in own.items()}
+            files = {group: [one.path for one in plugins.values()] for group, plugins in added.items()}
             source = {**(source or {}), "files": files}
         out = self.out or recorder.default_path(parameters, self.shard)
         recorder.check_folder(out, parameters, self.shard)

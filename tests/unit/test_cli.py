@@ -91,7 +91,7 @@ def test_no_valid_verdict_is_inconclusive_and_never_passes(run: Any) -> None:
         (("attack", "--verifier", "rules"), "unknown verifier 'rules'"),
         (("attack", "--retries", "-1"), "'--retries': '-1': expected a whole number from 0"),
         (("attack", "--best-of", "2", "--temperature", "0"), "best_of above 1 needs a temperature above 0"),
-        (("attack", "--top-p", "0"), "expected a number above 0 up to 1"),
+        (("attack", "--top-p", "0"), "expected a share above 0 up to 1"),
         (("rewrite",), "Missing option '--out'"),
         (("rewrite", "--generator", "recorded", "--out", "f"), "name rules or a model with --generator"),
         (("rewrite", "--generator", "planted:bold", "--out", "f"), "cannot be a generator; name a model"),

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +12,21 @@ from builders import write_rows
 from command_result import check_refusal, fits
 
 import distract
+from distract import studies
 from distract.cli.command import PANELS
 from distract.cli.main import COMMANDS, SECTIONS, cli
 from distract.cli.parameters import Option
+from distract.core import registry
 from distract.core.errors import UsageError
 from distract.models import hardware
-from distract.models.options import COMMON, Options, flag
+from distract.models.options import COMMON, OptionGroup, Options, flag, record, setting
 from distract.models.provider import known_settings, uses
+from distract.models.ranges import COUNT
+from distract.studies.options import find_moved
 
 DRY = (
-    *("attack", "gate", "leaderboard", "meta", "consistency", "explain", "anchors make", "anchors check"),
-    *("rewrite", "make-pairs", "make-tweakset", "try", "check"),
+    *(name for name in COMMANDS if name in registry.list_studies()),
+    *("explain", "anchors make", "anchors check", "rewrite", "make-pairs", "make-tweakset", "try", "check"),
 )
 """The commands that ask a model."""
 
@@ -134,6 +138,40 @@ class TestEngineSettings:
             "seconds to wait for a reply (inspect_ai or an OpenAI-compatible server or a Python function; "
             "default: 120.0)" in ran.words
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rated(OptionGroup):
+    rounds: int = setting(3, "rounds", COUNT, recorded="changed")
+    names: tuple[str, ...] = setting((), "names", recorded="always")
+    draws: int = setting(9, "draws", COUNT)
+
+
+@pytest.mark.parametrize(
+    ("options", "recorded"),
+    [
+        ({}, {"names": ()}),
+        ({"rounds": 3, "draws": 2}, {"names": ()}),
+        ({"rounds": 4, "names": "a"}, {"names": ("a",), "rounds": 4}),
+    ],
+)
+def test_run_records_options_that_determine_it(options: dict[str, Any], recorded: dict[str, Any]) -> None:
+    assert record(Rated(**options)) == recorded
+
+
+def test_hint_at_another_option_needs_that_option() -> None:
+    assert find_moved("plan", ["--dry-run"]) == "use --dry-run"
+    assert find_moved("plan", ["--json"]) == ""
+    assert "`distract explain RUN --clearest N`" in find_moved("minimal", [])
+
+
+def test_module_with_a_study_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(tmp_path, "trial.py").write_text("import os\nSTUDY = object()\n")
+    Path(tmp_path, "shared.py").write_text("import os\n_STUDY = object()\n")
+    monkeypatch.setattr(studies, "__path__", [*studies.__path__, str(tmp_path)])
+    modules = registry.list_studies.__wrapped__()
+    assert (modules["trial"], modules["attack"]) == ("distract.studies.trial", "distract.studies.attack.study")
+    assert not {"shared", "setup", "options"} & modules.keys()
 
 
 class TestHelp:

@@ -168,3 +168,10 @@ def test_shipped_attacks_state_their_effect() -> None:
     }
     assert {name for name, effect in effects.items() if effect == "worse"} == {"severity-1", "severity-2", "severity-3"}
     assert {effects[name] for name in ("assertiveness", "prolixity", "sycophancy")} == {"same"}
+
+
+def test_what_a_protocol_prints_stays_out_of_an_explanation(run: Run) -> None:
+    Path("way.py").write_text(PROTOCOL.replace("    (reply,)", "    print('{}')\n    (reply,)"))
+    base = ("--judge", "planted:longer", "--protocol", "./way.py", "--attack", "prolixity", "--limit", 3)
+    assert run("attack", *base, "--out", "a").code == 0
+    assert run("explain", "a", "--json", "--store", "other").document["flips"]

@@ -239,7 +239,7 @@ def test_python_takes_the_option(run: Run) -> None:
     again = distract.attack(**more, keep_text="none")
     assert (again.path, texts(again.path)) == (result.path, [])
     with pytest.raises(distract.UsageError, match="keep_text 'some': expected failures, all or none"):
-        distract.attack(**more, keep_text="some")
+        distract.attack(**more, keep_text="some")  # type: ignore[arg-type]
 
 
 def test_server_in_words_is_quoted(run: Run) -> None:

@@ -24,7 +24,10 @@ class ConsistencyOptions(DataOptions, Manner, DrawOptions, ShardOptions, RunOpti
     judge: str = one_judge()
     protocols: tuple[str, ...] = ways_of_asking(" and ".join(PROTOCOLS))
     sets: int = setting(
-        4, "maximum number of triples, and of quadruples, of responses per prompt, drawn by --seed", COUNT
+        4,
+        "maximum number of triples, and of quadruples, of responses per prompt, drawn by --seed",
+        COUNT,
+        recorded="always",
     )
 
 

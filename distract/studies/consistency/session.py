@@ -183,8 +183,8 @@ def prepare(options: ConsistencyOptions, setup: Setup) -> Job[Any]:
         yield StageSample(map(partial(judge_case, p=replace(config, protocols=(protocol,))), cases), 1)
 
     study, heading = registry.get_study("consistency"), [describe_sets(sets)]
-    record = {**drawn.record, "sets": sets, "controls": [], "self_judging": setup.kin_notes((), authors)}
-    return setup.start(study, record, cases=cases, stages=stages, samples=samples, heading=heading)
+    record = {**drawn.record, "controls": [], "self_judging": setup.kin_notes((), authors)}
+    return setup.start(study, record, options=options, cases=cases, stages=stages, samples=samples, heading=heading)
 
 
 def _check(protocols: Sequence[Protocol], cases: Sequence[Case]) -> None:

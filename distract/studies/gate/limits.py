@@ -18,10 +18,12 @@ from typing import Any, Literal, NamedTuple
 from distract.core import registry
 from distract.core.attack import name_effect
 from distract.core.errors import DataError, UsageError
-from distract.core.printable import share_hint
+from distract.models.options import describe
+from distract.models.ranges import INNER_SHARE
 from distract.stats.measures import MEASURES, list_limited, primary_name
 from distract.stats.trials import Measure
 from distract.studies import project
+from distract.studies.gate.options import EvidenceOptions, GateOptions
 from distract.studies.measures.run import list_recorded
 from distract.studies.project import check_name, setting_error
 
@@ -119,17 +121,11 @@ def describe_bounded(name: str) -> str:
 LIMITED: Mapping[str, Measure] = {row.key: row for row in list_limited()}
 """The measures by the name of their limit."""
 
-LIMITS = (*(*LIMITED, "margin", "max_rise", "max_invalid_rate", "min_eligible", "min_n", "confidence", "certify"),)
-"""The limits that an option of ``distract gate`` sets."""
+KINDS = {name: describe(GateOptions)[name].kind for name in (*LIMITED, *describe(EvidenceOptions), "certify")}
+"""The kind of each limit that an option of ``distract gate`` sets."""
 
 MOST = 1_000_000
 """Largest number of comparisons that a gate suggests."""
-
-LARGEST = 1000
-"""Largest amount."""
-
-BELOW_1 = math.nextafter(1, 0)
-"""Largest number below 1."""
 
 _IDENTIFYING = ("flip_rate", "shift", "exchange_rate")
 """The measures whose limits are part of a run's identity even where they are not set."""
@@ -167,22 +163,14 @@ class Limits:
         return cls(MappingProxyType(own), **values)
 
     def __post_init__(self) -> None:
-        amounts = {"--margin": self.margin}
-        rates = {"--max-rise": self.max_rise, **{f"max-flip-rates: {name}": rate for name, rate in self.others.items()}}
-        for name, limit in self.measures.items():
-            (rates if MEASURES[name].unit == "share" else amounts)[f"--{MEASURES[name].limit}"] = limit
-        shares = {"--max-invalid-rate": self.max_invalid_rate, "--min-eligible": self.min_eligible}
-        for values, low, high, expected in (
-            (rates, 1e-6, BELOW_1, "a share between 0.000001 and 1, such as 0.10"),
-            (shares, 0, 1, "a share from 0 to 1, such as 0.2"),
-            (amounts, 0, LARGEST, f"a number from 0 to {LARGEST}, such as 0.5"),
-            ({"--min-n": self.min_n}, 1, math.inf, "a number of comparisons from 1"),
-            ({"--confidence": self.confidence}, 0.5, BELOW_1, "a share from 0.5 to below 1, such as 0.95"),
-        ):
-            for name, value in values.items():
-                if not low <= value <= high:
-                    hint = share_hint(value) if expected.startswith("a share") else ""
-                    raise UsageError(f"{name} {value:g}: expected {expected}{hint}")
+        own = [(f"--{MEASURES[name].limit}", KINDS[MEASURES[name].key], limit) for name, limit in self.measures.items()]
+        specific = [(f"{SPECIFIC}: {name}", INNER_SHARE, rate) for name, rate in self.others.items()]
+        others = [(f"--{name.replace('_', '-')}", KINDS[name], getattr(self, name)) for name in KINDS.keys() - LIMITED]
+        for name, kind, value in (*own, *specific, *others):
+            try:
+                kind.read(value)
+            except ValueError as error:
+                raise UsageError(f"{name} {error}") from None
 
     @property
     def has_threshold(self) -> bool:
@@ -269,15 +257,8 @@ class Limits:
 NAME = "gate"
 SPECIFIC = "max-flip-rates"
 
-FIELDS: Mapping[str, str] = {**{name.replace("_", "-"): name for name in LIMITS}, SPECIFIC: "others"}
+FIELDS: Mapping[str, str] = {**{name.replace("_", "-"): name for name in KINDS}, SPECIFIC: "others"}
 """The names of settings, and the fields of ``Limits`` that they set."""
-
-_KINDS: Mapping[str, tuple[type[float], str]] = {
-    **{key: (float, "a number from 0, such as 0.5") for key, row in LIMITED.items() if row.unit != "share"},
-    "margin": (float, "a number from 0, such as 0.5"),
-    "min_n": (int, "a whole number from 1, such as 30"),
-}
-"""The type of each setting and what it should be; others are shares."""
 
 
 def load_settings(path: Path | None = None) -> dict[str, Any]:
@@ -324,40 +305,23 @@ def _list_rates(name: str) -> set[str]:
 
 def _read_value(path: Path, at: tuple[str, ...], value: object) -> Any:
     if at[-1] != SPECIFIC:
-        return _check_value(path, at, FIELDS[at[-1]], value)
+        kind = KINDS[FIELDS[at[-1]]]
+        return kind.read(project.read_value(path, at, kind, value))
     if not isinstance(value, dict):
-        raise _refuse(path, at, "a table of shares by protocol and attack", value)
-    for name in value:
-        _check_name(path, (*at, name), _rename_group(name))
-    return {_rename_group(name): _check_value(path, (*at, name), "max_flip_rate", rate) for name, rate in value.items()}
+        expected = "expected a table of shares by protocol and attack"
+        raise setting_error(path, at, f"{expected}, found {project.describe_value(value)}")
+    rates: dict[str, float] = {}
+    for name, rate in value.items():
+        group = _rename_group(name)
+        _check_name(path, (*at, name), group)
+        rates[group] = INNER_SHARE.read(project.read_value(path, (*at, name), INNER_SHARE, rate))
+    return rates
 
 
 def _rename_group(name: str) -> str:
     """Name the effect of a group of attacks as now."""
     head, colon, effect = name.rpartition("all:")
     return f"{head}{colon}{name_effect(effect)}" if colon else name
-
-
-def _refuse(path: Path, at: tuple[str, ...], expected: str, value: object, instead: str = "") -> DataError:
-    return setting_error(path, at, f"expected {expected}, found {project.describe_value(value)}{instead}")
-
-
-def _check_value(path: Path, at: tuple[str, ...], field: str, value: object) -> Any:
-    """Check a value; ``Limits`` knows the ranges."""
-    if field == "certify":
-        if not isinstance(value, bool):
-            raise _refuse(path, at, "true or false", value)
-        return value
-    kind, expectation = _KINDS.get(field, (float, "a share, such as 0.10"))
-    if isinstance(value, bool) or not isinstance(value, int | kind) or abs(value) >= project.MAX_NUMBER:
-        raise _refuse(path, at, expectation, value)
-    limit: Any = kind(value)
-    try:
-        Limits.of(**{field: limit})
-    except UsageError as error:
-        expected, semicolon, instead = str(error).rpartition(": expected ")[2].partition(";")
-        raise _refuse(path, at, expected, value, semicolon + instead) from None
-    return limit
 
 
 def _check_name(path: Path, at: tuple[str, ...], name: str) -> None:

@@ -18,11 +18,12 @@ from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.printable import count
 from distract.core.runs import LoadedRun
+from distract.models.ranges import AMOUNT
 from distract.stats.figure import Counts
 from distract.stats.measures import MEASURES
 from distract.studies.attack.style import ROUNDING, Leads, drop_invalid, list_gains, list_losses, weigh_severities
 from distract.studies.gate.exact import HitCounts, list_styled, open_reason, settle, short_reason, start_check
-from distract.studies.gate.limits import LARGEST, Limits, Place
+from distract.studies.gate.limits import Limits, Place
 from distract.studies.gate.monitor import Direction, log_evidence
 from distract.studies.gate.verdict import Check
 from distract.studies.measures.compact_rows import CompactRows
@@ -95,7 +96,7 @@ class MeanTest:
     def _bounds(self) -> tuple[float | None, float | None]:
         """Return the one-sided bounds of the mean, on the same side of the limit as the evidence; None: none."""
         needed, bounds = math.log(1 / self._limits.alpha), list[float | None]()
-        sides: tuple[tuple[Direction, int], ...] = (("above", -LARGEST), ("below", LARGEST))
+        sides: tuple[tuple[Direction, float], ...] = (("above", -AMOUNT.most), ("below", AMOUNT.most))
         for side, furthest in sides:
             shown, open_ = float(furthest), self._limit
             if self._evidence(self._limit, side) >= needed:

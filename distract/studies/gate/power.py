@@ -182,7 +182,11 @@ def analyse_power(
 ) -> PowerAnalysis:
     """Compute how many eligible comparisons a gate needs."""
     Limits({measure: threshold}, confidence=confidence)
-    _check_arguments(threshold, true_rate, power, checks)
+    if true_rate == threshold:
+        raise UsageError(
+            f"--true-rate {true_rate:g} is the threshold itself: no number of comparisons shows that a rate is below "
+            "or above it; expected another rate"
+        )
     passes, alpha = true_rate < threshold, 1 - confidence
     # Holm's adjustment concerns failures only; at worst it is Bonferroni's.
     strict = alpha / checks
@@ -265,20 +269,6 @@ def cures(cases: int, of: int, checks: int) -> list[str]:
     every = ["--limit all"] if cases < of else []
     fewer = ["fewer --protocol or --attack"] if checks > 1 else []
     return [*every, *fewer, "more data"]
-
-
-def _check_arguments(threshold: float, true_rate: float, power: float, checks: int) -> None:
-    if not 0 <= true_rate <= 1:
-        raise UsageError(f"--true-rate {true_rate:g}: expected a share from 0 to 1, such as 0.05")
-    if not 0.5 <= power < 1:
-        raise UsageError(f"--power {power:g}: expected a share from 0.5 to below 1, such as 0.9")
-    if not 1 <= checks <= CHECKS:
-        raise UsageError(f"--checks {checks}: expected a number of checks from 1 to {CHECKS:,}")
-    if true_rate == threshold:
-        raise UsageError(
-            f"--true-rate {true_rate:g} is the threshold itself: no number of comparisons shows that a rate is below "
-            "or above it; expected another rate"
-        )
 
 
 def _analyse_live(

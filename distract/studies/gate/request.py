@@ -30,7 +30,7 @@ from distract.studies.eligibility import Degradation, parse_attacks
 from distract.studies.execution import run_job, set_up
 from distract.studies.gate import finished as run_gate, identity, live
 from distract.studies.gate.identity import list_changes, unusable_reason
-from distract.studies.gate.limits import LIMITS, Limits, has_rate, list_kinds, list_rates, load_settings, merge_limits
+from distract.studies.gate.limits import KINDS, Limits, has_rate, list_kinds, list_rates, load_settings, merge_limits
 from distract.studies.gate.options import GateOptions
 from distract.studies.gate.verdict import Verdict, undecided_verdict
 from distract.studies.listener import Listener
@@ -73,7 +73,7 @@ def drop_uncovered(selected: AttackSelection, protocols: Sequence[Protocol], lim
 
 
 RUN_OPTIONS = (
-    *(*LIMITS, "run", "config", "baseline", "control"),
+    *(*KINDS, "run", "config", "baseline", "control"),
     *("probe", "unlabelled_reason"),
     *("junit", "github", "summary", "html", "markdown", "as_json"),
 )
@@ -85,7 +85,7 @@ def decide(options: GateOptions, written: Mapping[str, str], listener: Listener)
     unlabelled_reason, control = _check_waiver(options.probe, options.unlabelled_reason), options.control
     if options.max_rise is not None and options.baseline is None:
         raise UsageError("--max-rise needs --baseline")
-    overrides = {name: value for name in LIMITS if (value := getattr(options, name)) is not None}
+    overrides = {name: value for name in KINDS if (value := getattr(options, name)) is not None}
     limits = merge_limits(load_settings(options.config), overrides)
     anchors = None if options.anchors is None else read_anchors(options.anchors)
     baseline = None if options.baseline is None else runs.load(options.baseline)

@@ -48,10 +48,11 @@ class LeaderboardOptions(DataOptions, DrawOptions, ReferenceOptions, Manner, Wri
     )
     targets: tuple[str, ...] = _rating((), "model to attack instead of the lowest; repeatable", flag="--target")
     pairs: int | None = _rating(
-        None, "maximum number of matches per protocol, in a balanced design. Default: all", COUNT
+        None, "maximum number of matches per protocol, in a balanced design. Default: all", COUNT, recorded="always"
     )
     draws: int | None = _rating(
         None,
         "bootstrap draws of prompts, for intervals. Default: 1000, fewer where they would take long",
         WholeRange(2, 100_000),
+        recorded="always",
     )

@@ -72,12 +72,10 @@ def prepare(options: LeaderboardOptions, setup: Setup) -> Job[Any]:
         **replace(drawn, cases=cases).record,
         **writer_choice.describe_writer(writer, options, verify, setup.helpers, treatments),
         "models": playing,
-        "pairs": pairs,
         "attacks": [one.name for one in treatments],
         "lowest": fewest,
         "targets": sorted(target_names),
         "systems": [system.record for system in systems],
-        "draws": options.draws,
         "controls": [one.name for one in treatments if one.control],
         "self_judging": setup.kin_notes({writer.name}, playing),
     }
@@ -93,6 +91,7 @@ def prepare(options: LeaderboardOptions, setup: Setup) -> Job[Any]:
     job = setup.start(
         registry.get_study("leaderboard"),
         parameters,
+        options=options,
         cases=cases,
         stages=stages,
         samples=partial(_samples, config, cases, target_names, fewest),

@@ -45,5 +45,7 @@ class MetaOptions(DrawOptions, ReferenceOptions, Manner, NoiseOptions, ShardOpti
         NumberRange(-(10**9), 10**9),
     )
     base: str | None = setting(
-        None, "protocol to compare the others with. Default: base, or its name in replayed verdicts"
+        None,
+        "protocol to compare the others with. Default: base, or its name in replayed verdicts",
+        recorded="always",
     )

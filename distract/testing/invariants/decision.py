@@ -18,6 +18,7 @@ from distract.core.printable import count
 from distract.core.records import Case
 from distract.judging.findings import Decision
 from distract.judging.judge import Judge
+from distract.models.ranges import CONFIDENCE, INNER_SHARE
 from distract.studies.gate import checks
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.monitor import AT_ONCE, Hypothesis, Monitor, PromptOutcome
@@ -37,16 +38,15 @@ class PassCriteria:
     seed: int
 
     def __post_init__(self) -> None:
-        for name, number in (("max_violation_rate", self.threshold), ("confidence", self.confidence)):
-            if number is not None and not isinstance(number, int | float):
-                raise UsageError(f"{name}={number!r}: expected a number")
-        if self.threshold is not None and not 1e-6 <= self.threshold < 1:
-            raise UsageError(
-                f"max_violation_rate={self.threshold:g}: expected a share between 0.000001 and 1, such as 0.1; "
-                "leave it out to accept no counterexample"
-            )
-        if not 0.5 <= self.confidence < 1:
-            raise UsageError(f"confidence={self.confidence:g}: expected a share from 0.5 to below 1, such as 0.95")
+        for name, kind, cure in (
+            ("max_violation_rate", INNER_SHARE, "; leave it out to accept no counterexample"),
+            ("confidence", CONFIDENCE, ""),
+        ):
+            number = self.threshold if cure else self.confidence
+            try:
+                _ = number is None or kind.read(number)
+            except ValueError as error:
+                raise UsageError(f"{name}={error}{cure}") from None
 
 
 @dataclass(frozen=True, slots=True)
