@@ -19,7 +19,7 @@ from distract.core.study import R, Study
 from distract.core.usage import Tally
 from distract.judging.orders import Manner
 from distract.models.opener import open_models
-from distract.models.options import Options, narrow
+from distract.models.options import Options, narrow, record
 from distract.rewriting.generator_options import GeneratorOptions
 from distract.rewriting.writer_choice import name_verifier
 from distract.rewriting.writers import WRITERS
@@ -57,6 +57,7 @@ def set_up(options: Any, listener: Listener, protocols: Sequence[str] = (), judg
         options.out if is_run else None,
         options.keep_text if is_run else "failures",
         getattr(options, "shard", None),
+        record(options),
     )
 
 

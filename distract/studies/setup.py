@@ -22,7 +22,6 @@ from distract.core.usage import Price
 from distract.data import datasets
 from distract.judging import instructions
 from distract.judging.orders import DEFAULT, Manner
-from distract.models.options import record
 from distract.rewriting import writers
 from distract.studies.eligibility import sample
 
@@ -38,7 +37,8 @@ class Setup:
     """The judge, its manner and the run folder.
 
     ``reference`` is the name and backend of a model that answers or helps; ``helpers`` are generator and verifier if
-    they are models; without ``out`` the hash of the parameters names the run folder.
+    they are models; without ``out`` the hash of the parameters names the run folder. ``recorded`` are the options that
+    ``run.json`` records as they are.
     """
 
     judge: str
@@ -51,6 +51,7 @@ class Setup:
     out: Path | None = None
     keep_text: KeepText = "failures"
     shard: Shard | None = None
+    recorded: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def helped(self) -> bool:
@@ -102,7 +103,6 @@ class Setup:
         study: Study[R],
         parameters: Mapping[str, Any],
         *,
-        options: object = None,
         cases: Sequence[Case],
         stages: Stages,
         samples: Callable[[Protocol], Iterable[StageSample]],
@@ -115,7 +115,7 @@ class Setup:
         prompts = {**parameters.get("prompts", {}), **own["prompts"]}
         added = registry.own_plugins(_list_names(self.protocols, parameters))
         code = {name: one.checksum for plugins in added.values() for name, one in sorted(plugins.items())}
-        parameters = {**own, "command": study.name, **record(options), **parameters, "prompts": prompts}
+        parameters = {**own, "command": study.name, **self.recorded, **parameters, "prompts": prompts}
         if code:  # only then, so that other runs keep their identity
             parameters["own_code"] = code
             files = {group: [one.path for one in plugins.values()] for group, plugins in added.items()}

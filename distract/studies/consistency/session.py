@@ -184,7 +184,7 @@ def prepare(options: ConsistencyOptions, setup: Setup) -> Job[Any]:
 
     study, heading = registry.get_study("consistency"), [describe_sets(sets)]
     record = {**drawn.record, "controls": [], "self_judging": setup.kin_notes((), authors)}
-    return setup.start(study, record, options=options, cases=cases, stages=stages, samples=samples, heading=heading)
+    return setup.start(study, record, cases=cases, stages=stages, samples=samples, heading=heading)
 
 
 def _check(protocols: Sequence[Protocol], cases: Sequence[Case]) -> None:

@@ -91,7 +91,6 @@ def prepare(options: LeaderboardOptions, setup: Setup) -> Job[Any]:
     job = setup.start(
         registry.get_study("leaderboard"),
         parameters,
-        options=options,
         cases=cases,
         stages=stages,
         samples=partial(_samples, config, cases, target_names, fewest),

@@ -391,4 +391,4 @@ def prepare(options: MetaOptions, setup: Setup, selected: MetaSelection) -> Job[
     sets = ", ".join(map(line, sorted(selected.shuffled)))
     note = f"the better response is always listed at the same place in {sets}; the seed draws the order there"
     study, heading = registry.get_study("meta"), [note] if sets else []
-    return setup.start(study, parameters, options=options, cases=cases, stages=stages, samples=samples, heading=heading)
+    return setup.start(study, parameters, cases=cases, stages=stages, samples=samples, heading=heading)
