@@ -1,13 +1,14 @@
-"""Logs of inspect_ai as ZIP archives of one JSON file per sample, compressed by deflate or Zstandard."""
+"""Compressed files: gzip, and logs of inspect_ai as ZIP archives of one JSON file per sample (deflate or Zstandard)."""
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from io import BytesIO
+from io import BufferedReader, BytesIO, RawIOBase
 from typing import Any, BinaryIO
 
 from distract.core.errors import DataError, UsageError, install_command
@@ -108,3 +109,30 @@ def _import_library(where: str) -> Any:
         return importlib.import_module("zstandard")
     except ImportError as error:
         raise UsageError(f"{where}: needs zstandard, which is not installed: {install_command('logs')}") from error
+
+
+class _Expanded(RawIOBase):
+    """The text of a file compressed by gzip."""
+
+    def __init__(self, open_file: Callable[[], BinaryIO], where: str) -> None:
+        self._file, self._where = open_file(), where
+        self._text = gzip.GzipFile(fileobj=self._file)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            part = self._text.read(len(buffer))
+        except (EOFError, OSError, zlib.error) as error:
+            raise DataError(f"is a damaged gzip file ({error})", path=self._where) from error
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def expand(open_file: Callable[[], BinaryIO], where: str) -> BinaryIO:
+    return BufferedReader(_Expanded(open_file, where))

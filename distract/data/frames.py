@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from distract.core.errors import UsageError
-from distract.data.json_objects import find_rows
+from distract.data.json_stream import find_rows
 from distract.data.tables import Table, from_rows
 
 EXPECTED = "expected a name, a path, a data frame, or a list of cases or dicts"

@@ -21,8 +21,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 from distract.core.errors import DataError
 from distract.core.files import open_input
 from distract.data.fields import Item
-from distract.data.json_objects import open_object
-from distract.data.json_stream import Object, find_encoding, stream_array, stream_lines
+from distract.data.json_stream import Object, find_encoding, open_object, stream_array, stream_lines
 
 MISSING: Final = object()
 """The value of a field that an object lacks, as opposed to null."""
@@ -169,7 +168,7 @@ def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Call
     with open_file() as file:
         begin = file.read(HEAD)
     if begin.startswith(b"\x1f\x8b"):
-        from distract.data.gzip_file import expand
+        from distract.data.archives import expand
 
         return _open(partial(expand, open_file, where), where, suffixes[:-1], checksum, expected)
     if _PROMPTFOO.match(begin):

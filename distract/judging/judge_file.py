@@ -6,6 +6,7 @@ are shared with other runs of that model.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -106,3 +107,15 @@ def bring(backend: Backend, protocol: Protocol, answers_others: bool = True) -> 
     # Set attributes instead of wrapping: a wrapper would hide what else the backend can do (stream, probe, report).
     vars(backend).update(protocols=(protocol,), answers_others=answers_others)
     return backend
+
+
+def read_protocol(path: Path) -> Protocol:
+    """Read the protocol of a prompt file or, from a file that ends in ``.toml``, of a judge file.
+
+    Raises:
+        DataError: The file is wrong; the message has its line or field.
+    """
+    if path.suffix == ".toml":
+        return read_judge(path).protocol
+    file = split_file(path)
+    return make_protocol(path, *file, hashlib.sha256(file[0].encode()).hexdigest())

@@ -20,7 +20,7 @@ from distract.models.opener import open_judge
 from distract.models.options import Options
 from distract.models.transformers.architecture import reward_labels
 from distract.models.transformers.backend import Transformers
-from distract.models.transformers.reward import RewardModel
+from distract.models.transformers.classifiers import RewardModel
 
 STEPS, BATCH = 120, 16
 

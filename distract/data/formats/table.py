@@ -16,13 +16,24 @@ from itertools import islice
 from distract.core.errors import DataError
 from distract.core.printable import count
 from distract.core.records import Case, Response
-from distract.data.columns import SHAPES, Columns, MapError, format_map, has_case, list_names, match_columns, parse_map
+from distract.data.columns import (
+    SHAPES,
+    Columns,
+    MapError,
+    add_paths,
+    format_map,
+    has_case,
+    list_missing,
+    list_names,
+    match_columns,
+    parse_map,
+    propose,
+    read_path,
+)
 from distract.data.conversations import LeftOut, Parse, Turns, choose_parser, find_speakers, parse_literal, read_turns
 from distract.data.fields import Item
 from distract.data.formats.reader import BetterFirst, Omission, Reader
 from distract.data.labels import Label, make_label, make_word, read_passes
-from distract.data.paths import add_paths, read_path
-from distract.data.proposals import list_missing, propose
 from distract.data.rows import name_rows
 from distract.data.tables import Table
 

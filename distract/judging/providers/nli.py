@@ -18,7 +18,7 @@ class EntailmentOptions(TransformersOptions):
 
 
 def _open(target: Target, options: EntailmentOptions) -> Backend:
-    from distract.models.transformers.entailment import EntailmentModel
+    from distract.models.transformers.classifiers import EntailmentModel
 
     return EntailmentModel(
         target.model, **options.collect(target), device_map=options.device_map, batch_tokens=options.batch_tokens

@@ -20,7 +20,7 @@ class RewardOptions(TransformersOptions):
 
 
 def _open(target: Target, options: RewardOptions) -> Backend:
-    from distract.models.transformers.reward import RewardModel
+    from distract.models.transformers.classifiers import RewardModel
 
     model = RewardModel(
         target.model, **options.collect(target), device_map=options.device_map, batch_tokens=options.batch_tokens

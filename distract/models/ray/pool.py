@@ -11,8 +11,7 @@ from weakref import WeakSet
 from distract.core.errors import BackendError
 from distract.core.signals import StopSignal, check_signal
 from distract.models.ray.cluster import Share, connect
-from distract.models.ray.dispatch import Batch, Failed, Lost, Outcome
-from distract.models.ray.loadable import LoadableBackend
+from distract.models.ray.dispatch import Batch, Failed, LoadableBackend, Lost, Outcome
 
 
 class RayPool:
