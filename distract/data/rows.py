@@ -20,10 +20,6 @@ from distract.data.tables import Table
 DISAGREE = "the annotators do not agree"
 
 
-def has_any(*names: str) -> Callable[[Table], bool]:
-    return lambda table: not set(names).isdisjoint(table.fields)
-
-
 def has_all(*names: str) -> Callable[[Table], bool]:
     return lambda table: set(names).issubset(table.fields)
 

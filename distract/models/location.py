@@ -149,8 +149,7 @@ class HubModel:
 
     def _libraries(self) -> tuple[Any, Any]:
         try:
-            with timer.time_part("load"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with timer.time_part("load"), warnings.catch_warnings(action="ignore"):
                 import torch
                 import transformers
         except ImportError as error:
@@ -205,8 +204,7 @@ def silence_transformers() -> Iterator[None]:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             yield
     finally:
         logging.set_verbosity(level)

@@ -85,9 +85,8 @@ def load_texts(folder: Path, models: Iterable[str]) -> BenchmarkTexts:
     if questions is None or answers is None:
         return NO_TEXTS
     sources = [output_files.read_output(questions)]
-    prompts = {
-        read_number(item, "question_id"): (_read_category(item), item.turns("turns")) for item in sources[0].items()
-    }
+    items = sources[0].items()
+    prompts = {read_number(item, "question_id"): (_read_category(item), item.turns("turns")) for item in items}
     # Look names up among the existing files, so that no model's name leads out of the folder.
     files = {path.name: path for path in answers.iterdir() if path.is_file()}
     texts = {}

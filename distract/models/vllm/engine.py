@@ -57,8 +57,7 @@ class Engine:
         if on_cpu:
             # Only whole blocks are shared: the default size of 128 shares 38% of the tokens, this one 48%.
             fixed["block_size"] = 32
-        with redirect_output(), _go_offline(offline), _block_interrupts(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with redirect_output(), _go_offline(offline), _block_interrupts(), warnings.catch_warnings(action="ignore"):
             vllm = importlib.import_module("vllm")
             self._sampling: Any = vllm.SamplingParams
             self._final = importlib.import_module("vllm.sampling_params").RequestOutputKind.FINAL_ONLY
@@ -73,8 +72,7 @@ class Engine:
 
     def write(self, owner: object, prompt: Sequence[int], then: Callable[[Output], None], **sampling: Any) -> None:
         """Continue a prompt; calls ``then`` with the result during a ``step``."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             parameters = self._sampling(output_kind=self._final, **sampling)
             # If the type is given, recent versions skip their tokenizer's settings.
             tokens = {"type": "token", "prompt_token_ids": list(prompt)}
@@ -110,8 +108,7 @@ class Engine:
 
     def step(self) -> None:
         """Let the engine do one forward pass, and pass on finished results."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             outputs = self.llm.llm_engine.step()
         for output in outputs:
             if not output.finished or output.request_id not in self._waiting:
