@@ -304,7 +304,6 @@ def _list_traits(plugin: Any) -> dict[str, Any]:
 
 
 def _list_files(package: ModuleType) -> list[Path]:
-    """List the files of the modules in the folders of a package."""
     return [
         path for folder in package.__path__ for path in sorted(Path(folder).glob("*.py")) if path.stem != "__init__"
     ]
@@ -312,7 +311,6 @@ def _list_files(package: ModuleType) -> list[Path]:
 
 @cache
 def _checksum_shipped(group: str) -> str:
-    """Hash the code of all shipped plug-ins of a group together."""
     return _checksum(map(str, _list_files(importlib.import_module(_TOP.PACKAGES[group]))))
 
 

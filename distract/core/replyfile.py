@@ -163,10 +163,6 @@ class ReplyFile:
         with self.db:  # rolls back after an error
             yield
 
-    def drop_cache(self) -> None:
-        with self.used() as db:
-            db.execute("pragma shrink_memory")
-
     def look(self, *earlier: PartStates) -> None:
         self._restore_size()
         for now in (*earlier, self._part_states()):

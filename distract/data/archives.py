@@ -112,8 +112,6 @@ def _import_library(where: str) -> Any:
 
 
 class _Expanded(RawIOBase):
-    """The text of a file compressed by gzip."""
-
     def __init__(self, open_file: Callable[[], BinaryIO], where: str) -> None:
         self._file, self._where = open_file(), where
         self._text = gzip.GzipFile(fileobj=self._file)

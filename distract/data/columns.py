@@ -254,13 +254,9 @@ def _suits(role: str, value: object) -> bool:
     """Whether a cell can have a role: a prompt ends with the user, a response with the model; objects are neither."""
     speakers = [] if role == "prompt" and isinstance(value, str) and not is_json(value) else find_speakers(value)
     if not speakers:
-        return not isinstance(value, Mapping) and not (isinstance(value, list) and not _is_list(role, value))
+        is_turns = role in _TALKS and isinstance(value, list) and not any(isinstance(one, Mapping) for one in value)
+        return is_turns or not isinstance(value, Mapping | list)
     return role in _TALKS and (role not in ("prompt", "response") or (speakers[-1] == "user") == (role == "prompt"))
-
-
-def _is_list(role: str, value: Sequence[object]) -> bool:
-    """Whether a list may be turns."""
-    return role in _TALKS and not any(isinstance(part, Mapping) for part in value)
 
 
 def normalise(name: str) -> str:

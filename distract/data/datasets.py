@@ -239,7 +239,6 @@ def _is_frame(data: object) -> bool:
 
 @cache
 def _read_shipped(name: str) -> tuple[Case, ...]:
-    """Read a built-in data set once per process."""
     return tuple(native.read(locate(name, "cases").table))
 
 

@@ -30,21 +30,17 @@ def read_lines(text: str, path: str) -> Iterator[Item]:
     return (Item(value, path, line) for line, value in _parse_lines(_split_lines(text), path))
 
 
-def read_array(text: str, path: str) -> Iterator[Item]:
-    return (Item(value, path, line) for line, value in _parse_array(_JsonText(path, text)))
-
-
 def stream_lines(file: BinaryIO, path: str) -> Iterator[Object]:
     return _parse_lines(decode_lines(file, path), path)
 
 
 def stream_array(file: BinaryIO, path: str) -> Iterator[Object]:
-    return _parse_array(_JsonText(path, file=file))
+    return _parse_array(_JsonText(path, file))
 
 
 def stream_objects(file: BinaryIO, path: str) -> Iterator[Object]:
     """Read objects one after the other, each over any number of lines."""
-    text = _JsonText(path, file=file)
+    text = _JsonText(path, file)
     while text.next_char():
         line = text.line()
         yield line, _check_object(text.value(), path, line)
@@ -52,7 +48,7 @@ def stream_objects(file: BinaryIO, path: str) -> Iterator[Object]:
 
 def stream_list(file: BinaryIO, path: str, place: Sequence[str]) -> Iterator[Object]:
     """Read the list at a place inside an object, such as ``{"results": {"results": [...]}}``."""
-    text = _JsonText(path, file=file)
+    text = _JsonText(path, file)
 
     def enter(depth: int) -> Iterator[Object]:
         for name in _read_names(text):
@@ -73,7 +69,7 @@ def find_list(
 
     The line is 0 if the object is damaged. Adds the values under other names to ``header``.
     """
-    text = _JsonText(path, file=file)
+    text = _JsonText(path, file)
     places: list[tuple[str, ...]] = []
 
     def walk(place: tuple[str, ...]) -> None:
@@ -201,10 +197,10 @@ def _read_names(text: _JsonText) -> Iterator[str]:
 
 
 class _JsonText:
-    """A text, or the unread part of a file; ``at`` is the position in ``buffer``."""
+    """The unread part of a file; ``at`` is the position in ``buffer``."""
 
-    def __init__(self, path: str, text: str = "", file: BinaryIO | None = None) -> None:
-        self.path, self.buffer, self.at = path, text, 0
+    def __init__(self, path: str, file: BinaryIO) -> None:
+        self.path, self.buffer, self.at = path, "", 0
         self._file = file
         self._decoder: codecs.IncrementalDecoder | None = None
         self._line, self._counted = 1, 0
@@ -244,8 +240,6 @@ class _JsonText:
 
     def _read_more(self) -> bool:
         """Drop parsed text and read on, twice as much if one value fills the buffer; False at the end."""
-        if self._file is None:
-            return False
         self.line()
         self.buffer, self.at, self._counted = self.buffer[self.at :], 0, 0
         raw = self._file.read(max(CHUNK, len(self.buffer)))

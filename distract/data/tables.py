@@ -221,11 +221,7 @@ def _select(objects: Callable[[], Iterator[Object]], names: Sequence[str]) -> It
 
 
 def _make_columns(
-    where: str,
-    kind: str,
-    fields: Sequence[str],
-    select: Callable[..., Iterator[Row]],
-    checksum: Callable[[], str],
+    where: str, kind: str, fields: Sequence[str], select: Callable[..., Iterator[Row]], checksum: Callable[[], str]
 ) -> Table:
     """A table that is stored column by column."""
     if len({*fields}) < len(fields):
@@ -262,17 +258,14 @@ def _open_objects(
     return _hold_objects(objects, where, kind, checksum, text)
 
 
-def _find_names(text: str) -> Iterator[str]:
-    return (match[1] for match in _NAME.finditer(text[:_BEGINNING].split("\n{", 1)[0]))
-
-
 def _hold_objects(
     objects: Callable[[], Iterator[Object]], where: str, kind: str, checksum: Callable[[], str], text: str = ""
 ) -> Table:
     """A table of objects that may lack fields; ``text`` is the beginning of a file, for a damaged first row."""
     begin, fault = _read_begin(objects)
     # The reader of the rows reports a fault; the names before it tell the format.
-    fields = tuple(begin[1]) or (tuple(dict.fromkeys(_find_names(text))) if fault else ())
+    names = (match[1] for match in _NAME.finditer(text[:_BEGINNING].split("\n{", 1)[0])) if fault else ()
+    fields = tuple(begin[1]) or tuple(dict.fromkeys(names))
     return Table(where, kind, fields, *begin, True, objects, partial(_select, objects), checksum)
 
 

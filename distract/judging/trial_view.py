@@ -126,7 +126,8 @@ def _readings(order: OrderTrial, mark: float | None) -> list[str]:
     for judgment in order.judgments:
         failed = judgment.failure.reply if isinstance(judgment.failure, ParseFailure) else None
         at = next((index for index, (_, reply) in enumerate(order.exchanges) if reply is failed), -1)
-        if judgment.scores and [len(_shown(request)) for request, _ in order.exchanges] == [1, 1]:
+        shown = [len(request.slots.shown) if request.slots else 0 for request, _ in order.exchanges]
+        if judgment.scores and shown == [1, 1]:
             readings = [f"score {score:g}{_pass(score, mark)}, {_certainty(judgment)}" for score in judgment.scores]
         elif readings:
             readings[at] = _describe(judgment, order.title)
@@ -163,7 +164,3 @@ def _certainty(judgment: Judgment) -> str:
 
 def _name(outcome: Outcome | None) -> str:
     return {"a": "A wins", "b": "B wins", "tie": "a tie", None: "none"}[outcome]
-
-
-def _shown(request: Request) -> Sequence[object]:
-    return request.slots.shown if request.slots else ()

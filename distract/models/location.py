@@ -103,7 +103,6 @@ class HubModel:
 
     @cached_property
     def _config(self) -> Path:
-        """The model's configuration file, fetched from the hub if needed."""
         if self._prepare or self._is_folder:
             return Path(self._place) / "config.json"
         self._libraries()
@@ -113,7 +112,6 @@ class HubModel:
             return Path(str(cached_file(self.model, "config.json", revision=self.revision)))
 
     def _check_kind(self) -> None:
-        """Raise if the configuration names another kind of model."""
         try:
             content = self._config.read_bytes()
         except (OSError, DistractError):

@@ -25,10 +25,8 @@ _TIES: dict[str | int, str] = {"tie": "tie", "tie (inconsistent)": "tie", "tie (
 
 @dataclass(frozen=True, slots=True)
 class _CaseVotes:
-    """A case, its first line and its votes."""
-
     case: Case
-    line: int
+    line: int  # the first
     votes: Counter[str] = field(default_factory=Counter)
 
 

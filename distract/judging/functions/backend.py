@@ -119,7 +119,6 @@ class CallStream:
         return [(ticket, reply) for ticket, reply in late if ticket in self._pending and isinstance(reply, Reply)]
 
     def _serve(self) -> None:
-        """Make calls until the stream closes."""
         while item := self._work.get():
             ticket, request = item
             self._begun[ticket] = time.monotonic()

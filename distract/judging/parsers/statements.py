@@ -250,8 +250,6 @@ def _is_enumeration(between: str, is_name: bool) -> bool:
 
 
 class _Sentences:
-    """The sentences of a text."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._lines = [0, *(end.end() for end in re.finditer("\n", text))]

@@ -51,9 +51,7 @@ def grade(
 
 
 def assemble_runs(
-    responses: Iterable[GradedResponse],
-    tables: Sequence[Table],
-    remarks: Sequence[str] = (),
+    responses: Iterable[GradedResponse], tables: Sequence[Table], remarks: Sequence[str] = ()
 ) -> tuple[PublishedRun, ...]:
     """Assemble one run per grader; of two grades for one response, the first counts. The first run has the remarks."""
     graders: dict[Names, dict[tuple[str, str], Row]] = {}

@@ -50,14 +50,12 @@ class _Score:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """A sample with its scores by protocol."""
-
     name: str
     author: str
     case: Case | None  # None if its texts are no turns
     failure: str  # why a missing score is missing
     is_answered: bool
-    scores: Mapping[str, _Score]
+    scores: Mapping[str, _Score]  # by protocol
 
     def score(self, protocol: str) -> _Score | None:
         """The score under a protocol; a scorer with several keys may have none of them for this sample."""

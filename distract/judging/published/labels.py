@@ -95,7 +95,6 @@ def _name_by_texts(row: Row, case: Case | None) -> Row:
 
 
 def _rename_authors(case: Case, before: Row, after: Row) -> Case:
-    """Rename the authors of a case as those of its row were."""
     names = {before.a.author: after.a.author, before.b.author: after.b.author}
     renamed = tuple(replace(one, author=names.get(one.author, one.author)) for one in case.responses)
     return replace(case, responses=renamed)

@@ -97,8 +97,6 @@ class Client:
 
 
 class _Body:
-    """A body while it is received."""
-
     def __init__(self, encoding: str) -> None:
         name = encoding.strip().lower()
         if name not in _COMPRESSED:

@@ -27,13 +27,7 @@ from distract.models.transformers.chat import EncodedRequest
 from distract.models.transformers.decoder import ForwardResult, KnownAnswer, write
 from distract.models.transformers.encoder import Tokens
 from distract.models.transformers.packs import Forward, Sharing, lay_out, prune
-from distract.models.transformers.replies import (
-    Answer,
-    lookups,
-    make_length_failure,
-    make_reply,
-    write_alone,
-)
+from distract.models.transformers.replies import Answer, lookups, make_length_failure, make_reply, write_alone
 from distract.models.transformers.weights import LocalModel
 
 REFUSALS = (BackendError, TypeError, ValueError, KeyError, IndexError, AttributeError)

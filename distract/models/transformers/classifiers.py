@@ -78,12 +78,7 @@ class RewardModel(LocalModel):
         ids = [[*sequence, *[pad] * (longest - len(sequence))] for sequence in sequences]
         mask = [[1] * len(sequence) + [0] * (longest - len(sequence)) for sequence in sequences]
         timer.count("tokens computed", longest * len(sequences))
-        with (
-            self._translate_errors("run"),
-            timer.time_part("forward"),
-            torch.inference_mode(),
-            silence_transformers(),
-        ):
+        with self._translate_errors("run"), timer.time_part("forward"), torch.inference_mode(), silence_transformers():
             logits = model(
                 input_ids=torch.tensor(ids, device=model.device),
                 attention_mask=torch.tensor(mask, device=model.device),
