@@ -66,9 +66,9 @@ def locate(data: object, expected: str, roles: Mapping[str, str] = MappingProxyT
             raise UnknownName("data format", prefix, [*READERS, HUB])
         form, place = prefix, rest
     if place.startswith(f"{HUB}:") and not _exists(place):
-        from distract.data import hub
+        from distract.data.frames import load_hub_table
 
-        source = _make_source(hub.load_table(place, expected), place.removeprefix(f"{HUB}:"), form, roles)
+        source = _make_source(load_hub_table(place, expected), place.removeprefix(f"{HUB}:"), form, roles)
         if READERS[source.format].gather:
             raise UsageError(f"{place}: {source.format} is a folder of files; download it and name the folder")
         return source

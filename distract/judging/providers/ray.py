@@ -18,9 +18,8 @@ from distract.models.options import flag, setting
 from distract.models.provider import Provider, Target
 from distract.models.ranges import NumberRange
 from distract.models.ray.backend import RayWorkers
-from distract.models.ray.cluster import Share, describe_nodes, divide, list_nodes
+from distract.models.ray.cluster import RayPool, Share, describe_nodes, divide, list_held, list_nodes
 from distract.models.ray.dispatch import LoadableBackend
-from distract.models.ray.pool import RayPool, list_held
 
 ENGINES = {
     "transformers": (transformers.transformers, transformers.TransformersOptions),

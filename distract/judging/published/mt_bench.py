@@ -28,7 +28,7 @@ from distract.core.records import Case, Outcome, Response
 from distract.data.fields import Item
 from distract.data.rows import read_number
 from distract.judging.parsers import BRACKETS
-from distract.judging.published import output_files, published_runs
+from distract.judging.published import published_runs
 from distract.judging.published.published_runs import Names, OrderJudgments, PublishedComparison, PublishedRun, Slot
 
 _Turns = tuple[str, ...]
@@ -40,7 +40,7 @@ class BenchmarkTexts:
 
     questions: Mapping[str, tuple[str, _Turns]]  # category and turns by question id
     answers: Mapping[str, Mapping[str, _Turns]]  # by model and question id
-    sources: tuple[output_files.OutputFile, ...]
+    sources: tuple[published_runs.OutputFile, ...]
 
     def case(self, question: str, turn: int, models: tuple[str, str]) -> Case | None:
         """Return the conversations of two models up to a turn, counted from 1; None if one of them is unknown."""
@@ -67,7 +67,7 @@ def name_case(question: str, turn: int, models: tuple[str, str]) -> str:
 
 def read_turn(item: Item) -> int:
     """Read the last turn that the judge saw, 1 or 2; 1 if the row does not give it."""
-    return int(output_files.read_choice(item, "turn", {1: 1, 2: 2})) if item.has("turn") else 1
+    return int(published_runs.read_choice(item, "turn", {1: 1, 2: 2})) if item.has("turn") else 1
 
 
 def read_models(item: Item, first: str, second: str) -> tuple[str, str]:
@@ -84,7 +84,7 @@ def load_texts(folder: Path, models: Iterable[str]) -> BenchmarkTexts:
     answers = next((path for path in (folder / "answers", folder / "model_answer") if path.is_dir()), None)
     if questions is None or answers is None:
         return NO_TEXTS
-    sources = [output_files.read_output(questions)]
+    sources = [published_runs.read_output(questions)]
     items = sources[0].items()
     prompts = {read_number(item, "question_id"): (_read_category(item), item.turns("turns")) for item in items}
     # Look names up among the existing files, so that no model's name leads out of the folder.
@@ -92,7 +92,7 @@ def load_texts(folder: Path, models: Iterable[str]) -> BenchmarkTexts:
     texts = {}
     for model in sorted(set(models)):
         if path := files.get(f"{model}.jsonl"):
-            sources.append(output_files.read_output(path))
+            sources.append(published_runs.read_output(path))
             texts[model] = {read_number(item, "question_id"): _read_answer(item) for item in sources[-1].items()}
     return BenchmarkTexts(prompts, texts, tuple(sources))
 
@@ -131,7 +131,7 @@ class Columns:
     def read(self, paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
         """Read the runs of files of one folder, in the order in which they begin there."""
         name_run, folder = self.locate(paths)
-        files = [output_files.read_output(path) for path in paths]
+        files = [published_runs.read_output(path) for path in paths]
         items = [item for file in files for item in file.items()]
         models = {model for item in items for model in read_models(item, *self.models)}
         texts = load_texts(folder, models) if folder else NO_TEXTS
@@ -148,7 +148,7 @@ class Columns:
     def read_winner(self, item: Item, game: int, slots: tuple[Slot, Slot] = ("a", "b")) -> Outcome | None:
         """Read the winner of a game, 0 or 1, where ``slots[0]`` is the first model; None if there is none."""
         winners = published_runs.map_outcomes(self.labels, slots[0 if self.mapped_back else game])
-        winner: Outcome | None = output_files.read_choice(
+        winner: Outcome | None = published_runs.read_choice(
             item, self.winners[game], {**winners, "error": None, None: None}
         )
         return winner
@@ -172,7 +172,7 @@ class Columns:
         field, first = self.winners[game], slots[game]
         winner = self.read_winner(item, game, slots)
         verdict = published_runs.winner_judgment(winner, "error" if item.value[field] == "error" else "no verdict")
-        text = output_files.read_answer(item, self.texts[game])
+        text = published_runs.read_answer(item, self.texts[game])
         if text is None:
             # Without a winner the judge said nothing that could be parsed; with one, only its text is missing.
             return OrderJudgments(first, verdict, verdict if winner is None else None)
@@ -185,7 +185,7 @@ def _locate_pairwise(paths: Sequence[Path]) -> tuple[Callable[[Item], Names], Pa
     *_, data, folder, judge, protocol, _ = ("", "", "", "", *path.parts)
     root = path.parents[3] if folder == "judgments" and protocol == "pairwise" else None
     parts = (judge, protocol, data) if root else (protocol, "replay", path.name if len(paths) == 1 else protocol)
-    names = output_files.check_names(parts, paths[0], "folder name")
+    names = published_runs.check_names(parts, paths[0], "folder name")
     return lambda item: names, root
 
 
@@ -193,7 +193,7 @@ def _locate_fastchat(paths: Sequence[Path]) -> tuple[Callable[[Item], Names], Pa
     (path,) = paths
     folder = path.resolve().parent
     data = folder.parent.name if folder.name == "model_judgment" else path.name
-    data = output_files.check_name(data, path, "folder name")
+    data = published_runs.check_name(data, path, "folder name")
 
     def name_run(item: Item) -> Names:
         model, template = read_judge(item)

@@ -14,8 +14,7 @@ from pathlib import Path
 from distract.core import runs
 from distract.core.errors import DataError, UsageError
 from distract.core.records import BASELINE
-from distract.judging.published.output_files import check_name, checksum, read_output
-from distract.judging.published.published_runs import PublishedRun
+from distract.judging.published.published_runs import PublishedRun, check_name, checksum, read_output
 from distract.judging.texts import find_run_texts
 
 

@@ -20,9 +20,8 @@ from typing import Any
 from distract.core.records import Case, Outcome, Response
 from distract.data.fields import Item
 from distract.judging.parsers import OUTPUT
-from distract.judging.published import output_files, published_runs
-from distract.judging.published.output_files import OutputFile
-from distract.judging.published.published_runs import Names, OrderJudgments, PublishedRun, Slot
+from distract.judging.published import published_runs
+from distract.judging.published.published_runs import Names, OrderJudgments, OutputFile, PublishedRun, Slot
 
 FIELDS = {"response", "result"}
 _TEXTS = {"instruction", "output_1", "output_2"}
@@ -54,7 +53,7 @@ def unswapped_path(path: Path) -> Path:
 
 def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     """Read the run of a file, or of the two files of both orders."""
-    files = [output_files.read_output(path) for path in sorted(paths, key=is_swapped)]
+    files = [published_runs.read_output(path) for path in sorted(paths, key=is_swapped)]
     cases: dict[_Key, Case] = {}
     pairs: dict[_Key, list[OrderJudgments]] = {}
     for file in files:
@@ -80,7 +79,7 @@ def _parse_names(path: Path) -> Names:
         names = (".".join(rest[:size]), ".".join(rest[size:]), data)
     else:
         names = (path.resolve().parent.name or path.stem, "replay", path.name)
-    return output_files.check_names(names, path, "file name")
+    return published_runs.check_names(names, path, "file name")
 
 
 def _add_file(file: OutputFile, cases: dict[_Key, Case], pairs: dict[_Key, list[OrderJudgments]]) -> None:
@@ -109,7 +108,7 @@ def _read_winner(result: Item) -> Outcome | None:
         if first + second < len(votes):
             result.fail("expected a list of 1 and 2", "winners")
         return "tie" if first == second else "a" if first > second else "b"
-    winner: Outcome = output_files.read_choice(result, "winner", _WINNERS)
+    winner: Outcome = published_runs.read_choice(result, "winner", _WINNERS)
     if _read_flag(result, "fail"):
         return None
     return "tie" if _read_flag(result, "tie") else winner

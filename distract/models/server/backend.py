@@ -22,9 +22,8 @@ from distract.core.backend import Batch, Stream, reply_through
 from distract.core.errors import BackendError, UsageError, install_command
 from distract.core.records import Reply, Request
 from distract.models.server.addresses import OPENAI, is_near, parse_address, parse_addresses
-from distract.models.server.calls import Server, ServerFacts
+from distract.models.server.calls import Client, Server, ServerFacts
 from distract.models.server.capabilities import PROBES, Capabilities
-from distract.models.server.http import Client
 from distract.models.server.places import Balancer, Place
 from distract.models.server.requests import Session, SharedFacts
 from distract.models.server.secrets import NO_KEY, scrubber

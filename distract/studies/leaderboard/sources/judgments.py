@@ -20,8 +20,7 @@ from distract.data.rows import read_number
 from distract.judging import verdicts
 from distract.judging.published import mt_bench
 from distract.judging.published.mt_bench import Columns, read_models, read_turn
-from distract.judging.published.output_files import check_name, checksum, first_object, read_output
-from distract.judging.published.published_runs import winner_judgment
+from distract.judging.published.published_runs import check_name, checksum, first_object, read_output, winner_judgment
 from distract.studies.leaderboard.sources.source import MatchColumns, MatchSource, check_model, identity, no_match_error
 
 AGAIN = "judged before (the first judgment counts)"
