@@ -282,12 +282,15 @@ def open_object(
     if (line == 1 and not is_last) or (line == 0 and is_last):
         return None  # the reader of lines reports a fault in the first
     stream = partial(stream_list, place=place) if is_last and place else stream_objects
+    return partial(read_stream, open_file, where, stream), header if place else {}
 
-    def read() -> Iterator[Object]:
-        with open_file() as file:
-            yield from stream(file, where)
 
-    return read, header if place else {}
+def read_stream(
+    open_file: Callable[[], BinaryIO], where: str, stream: Callable[[BinaryIO, str], Iterator[Object]]
+) -> Iterator[Object]:
+    """Open a file and read its objects."""
+    with open_file() as file:
+        yield from stream(file, where)
 
 
 def find_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:

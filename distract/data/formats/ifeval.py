@@ -15,9 +15,8 @@ from distract.core.records import Case, Constraint, Response
 from distract.data import prompt_parts
 from distract.data.constraints import ConstraintError, UnavailableError, list_kinds, parse
 from distract.data.fields import Item
-from distract.data.formats.reader import ConstrainedPrompt, Omission, Reader
+from distract.data.formats.reader import ConstrainedPrompt, Omission, Reader, has_all, read_author
 from distract.data.prompt_parts import split_prompt
-from distract.data.rows import has_all, read_author
 from distract.data.tables import Table
 
 

@@ -19,8 +19,16 @@ from dataclasses import dataclass
 
 from distract.core.records import Case
 from distract.data.fields import Item
-from distract.data.formats.reader import Omission, Reader
-from distract.data.rows import DISAGREE, has_all, make_case, name_rows, plurality, read_label
+from distract.data.formats.reader import (
+    DISAGREE,
+    Omission,
+    Reader,
+    has_all,
+    make_case,
+    name_rows,
+    plurality,
+    read_label,
+)
 from distract.data.tables import Table
 
 OUTPUTS = ("output_1", "output_2")

@@ -18,9 +18,8 @@ from distract.core.errors import DataError
 from distract.core.records import Case, Response
 from distract.data.conversations import LeftOut, Turns, read_turns
 from distract.data.fields import DECODER, Item
-from distract.data.formats.reader import Omission, Reader
+from distract.data.formats.reader import Omission, Reader, has_all, read_number
 from distract.data.formats.table import AUTHOR
-from distract.data.rows import has_all, read_number
 from distract.data.tables import Table
 
 FAILED = "the sample failed"

@@ -23,8 +23,16 @@ from distract.core.errors import DataError
 from distract.core.printable import count
 from distract.core.records import Case, Response
 from distract.data.fields import Item
-from distract.data.formats.reader import Omission, Reader
-from distract.data.rows import DISAGREE, has_all, plurality, read_author, read_label, read_number
+from distract.data.formats.reader import (
+    DISAGREE,
+    Omission,
+    Reader,
+    has_all,
+    plurality,
+    read_author,
+    read_label,
+    read_number,
+)
 from distract.data.tables import Table
 
 QUESTIONS = ("question.jsonl", "questions.jsonl")

@@ -32,9 +32,8 @@ from distract.data.columns import (
 )
 from distract.data.conversations import LeftOut, Parse, Turns, choose_parser, find_speakers, parse_literal, read_turns
 from distract.data.fields import Item
-from distract.data.formats.reader import BetterFirst, Omission, Reader
+from distract.data.formats.reader import BetterFirst, Omission, Reader, name_rows, read_number
 from distract.data.labels import Label, make_label, make_word, read_passes
-from distract.data.rows import name_rows, read_number
 from distract.data.tables import Table
 
 _SUMMARY = "a prompt and one or two responses"

@@ -87,15 +87,8 @@ def _check_fit(target: Target, engine: str, settings: transformers.LocalOptions,
     # A fraction of a GPU leaves the others their memory.
     cards = [replace(gpu, free=int(gpu.free * min(1, share.gpus))) for gpu in gpus()[: math.ceil(share.gpus)]]
     machine = Machine(cards, memory if memory is None else memory // workers)
-    load = Load(
-        parameters or 0,
-        engine,
-        settings.quantization,
-        settings.dtype,
-        weights_gb,
-        tensor_parallel=max(1, len(cards)),
-        spread=True,
-    )
+    most = max(1, len(cards))
+    load = Load(parameters or 0, engine, settings.quantization, settings.dtype, weights_gb, most, spread=True)
     if parameters is not None and (
         problem := explain_misfit(f"one of {workers} workers with {target.name}", load, machine, {})
     ):

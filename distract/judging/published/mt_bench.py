@@ -26,7 +26,7 @@ from typing import Any
 
 from distract.core.records import Case, Outcome, Response
 from distract.data.fields import Item
-from distract.data.rows import read_number
+from distract.data.formats.reader import read_number
 from distract.judging.parsers import BRACKETS
 from distract.judging.published import published_runs
 from distract.judging.published.published_runs import Names, OrderJudgments, PublishedComparison, PublishedRun, Slot

@@ -30,6 +30,7 @@ _LABELS: Mapping[str, Outcome] = {"a": "a", "b": "b"}
 _WINNERS: Mapping[int, Outcome] = {1: "a", 2: "b"}
 _SWAP = re.compile(r"_swap(?=\.)")
 _NAMED = re.compile(r"Output \([ab]\)")
+_BOTH = {"Output (a)", "Output (b)"}
 
 _Key = tuple[tuple[str, ...], int]
 """The texts of a comparison, and the number of earlier rows with the same texts."""
@@ -123,17 +124,11 @@ def _read_flag(result: Item, field: str) -> bool:
 
 def _read_text(item: Item, first: str, second: str) -> str | None:
     """Read the only answer, if its prompt names Output (a) and Output (b) and keeps these names when it swaps them."""
-    answers, messages = item.value.get("response"), item.value.get("prompt") or item.value.get("final_prompt")
-    if not isinstance(answers, list) or len(answers) != 1 or not isinstance(messages, list) or not messages:
-        return None
-    answer, message = answers[0], messages[-1]
-    if not isinstance(answer, dict) or not isinstance(message, dict):
-        return None
-    text, prompt = answer.get("text"), message.get("content")
-    if not isinstance(text, str) or not isinstance(prompt, str):
-        return None
-    if not {"Output (a)", "Output (b)"} <= set(_NAMED.findall(prompt)):
-        return None
+    match item.value.get("response"), item.value.get("prompt") or item.value.get("final_prompt"):
+        case [{"text": str(text)}], [*_, {"content": str(prompt)}] if {*_NAMED.findall(prompt)} == _BOTH:
+            pass
+        case _:
+            return None
     # In a prompt that renames the swapped outputs, Output (a) is the second output.
     renamed = f"Output (a):\n{second}" in prompt and f"Output (a):\n{first}" not in prompt
     return None if renamed else text

@@ -211,16 +211,9 @@ class RayPool:
 
         connect(self.address)
         # The dispatcher restarts workers, since Ray would repeat their last batch or lose it.
-        options = {
-            "num_cpus": 0 if self.share.gpus else 1,
-            "num_gpus": self.share.gpus,
-            "max_restarts": 0,
-            "max_task_retries": 0,
-        }
-        actor = ray.remote(Worker).options(**options)
-        self._actors[worker] = actor.remote(
-            f"worker {worker + 1}", self._backend, self.share.threads, bool(self.share.gpus)
-        )
+        gpus, threads = self.share.gpus, self.share.threads
+        actor = ray.remote(Worker).options(num_cpus=int(not gpus), num_gpus=gpus, max_restarts=0, max_task_retries=0)
+        self._actors[worker] = actor.remote(f"worker {worker + 1}", self._backend, threads, bool(gpus))
         self._pending[self._actors[worker].load.remote()] = worker
 
     def give(self, worker: int, batch: Batch) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from distract.core.errors import DataError
 from distract.data.fields import Item
-from distract.data.rows import read_number
+from distract.data.formats.reader import read_number
 from distract.judging import verdicts
 from distract.judging.published import mt_bench
 from distract.judging.published.mt_bench import Columns, read_models, read_turn
