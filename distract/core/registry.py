@@ -52,7 +52,6 @@ _own: dict[str, dict[str, OwnPlugin]] = {}
 
 _FILE = re.compile(r"(.+\.(?:py|txt|toml))(?::([\w.-]+))?")
 
-
 _PLAIN = str | int | float | None
 """The types of fields by which plug-ins can be chosen before they load; tuples of texts too."""
 

@@ -24,11 +24,9 @@ MOUNTS = Path("/proc/self/mountinfo")
 """What Linux says of its file systems; others say nothing."""
 
 NETWORK_TYPES = frozenset(
-    (
-        *("nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "afs", "coda", "lustre", "gpfs", "beegfs", "fhgfs", "ceph"),
-        *("glusterfs", "orangefs", "panfs", "pvfs2", "wekafs", "gfs2", "ocfs2", "davfs", "mfs", "acfs"),
-    )
-)
+    ("nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "afs", "coda", "lustre", "gpfs", "beegfs", "fhgfs", "ceph",
+     "glusterfs", "orangefs", "panfs", "pvfs2", "wekafs", "gfs2", "ocfs2", "davfs", "mfs", "acfs")
+)  # fmt: skip
 """Types of file systems that several machines mount."""
 
 LOCAL_FUSE = frozenset(

@@ -79,10 +79,9 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str) 
             text = bytearray()
             while len(text) <= _MOST and (part := file.read(1 << 20)):
                 text += part
-    except (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError) as error:
-        raise DataError(f"{member.filename}: damaged ({error})", path=where) from error
     except Exception as error:
-        if type(error).__module__.partition(".")[0] != "zstandard":
+        known = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError)
+        if not isinstance(error, known) and type(error).__module__.partition(".")[0] != "zstandard":
             raise
         raise DataError(f"{member.filename}: damaged ({error})", path=where) from error
     if len(text) > _MOST:

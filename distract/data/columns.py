@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from distract.core.errors import DataError, UnknownName, UsageError
-from distract.data.conversations import find_messages, find_speakers, is_json
+from distract.data.conversations import find_messages, find_speakers, parse_literal
 from distract.data.json_stream import Object
 from distract.data.tables import Row, Table
 
@@ -252,7 +252,8 @@ def _list_further(by_name: Mapping[str, str], second: str, used: Collection[str]
 
 def _suits(role: str, value: object) -> bool:
     """Whether a cell can have a role: a prompt ends with the user, a response with the model; objects are neither."""
-    speakers = [] if role == "prompt" and isinstance(value, str) and not is_json(value) else find_speakers(value)
+    is_text = role == "prompt" and isinstance(value, str) and find_messages(parse_literal(value)) is None
+    speakers = [] if is_text else find_speakers(value)
     if not speakers:
         is_turns = role in _TALKS and isinstance(value, list) and not any(isinstance(one, Mapping) for one in value)
         return is_turns or not isinstance(value, Mapping | list)
@@ -312,7 +313,6 @@ _OTHER = frozenset(
      "comments", "status", "tags", "version", "reason", "feedback", "metadata", "error")
 )  # fmt: skip
 """Last words of names of columns that hold something else."""
-
 
 _USUAL = frozenset(name for role in ("id", "label", "model", "model_a", "model_b") for name in NAMES[role])
 

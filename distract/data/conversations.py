@@ -100,11 +100,6 @@ def choose_parser(text: str, *, is_talk: bool, is_list: bool = False) -> Parse |
     return _split_transcript if is_talk and _TRANSCRIPT.match(text) else None
 
 
-def is_json(text: str) -> bool:
-    """Whether a text is a conversation in JSON or in Python."""
-    return find_messages(parse_literal(text)) is not None
-
-
 def parse_literal(text: str) -> object:
     """A list or an object in a cell, as JSON or as pandas writes it; None for any other text."""
     if text.lstrip()[:1] not in ("[", "{"):

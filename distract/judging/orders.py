@@ -28,7 +28,6 @@ _RESAMPLE = 1_000_000
 TEMPERATURE = 0.7
 """Temperature of repeated samples (ReIFE, section 5.1)."""
 
-
 _asking = partial(setting, panel="Asking")
 
 

@@ -105,7 +105,6 @@ JUDGEBENCH = PairFormat(
     source_field="source",
 )
 
-
 RESPONSES = ("response1", "response2")
 _ANNOTATOR = re.compile(r"annotator[0-9]+")
 _MEANINGS: dict[str | int, str] = {0: "tie", 1: RESPONSES[0], 2: RESPONSES[1]}

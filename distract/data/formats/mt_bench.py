@@ -117,7 +117,6 @@ READER = Reader(
     gather=gather,
 )
 
-
 _TIES: dict[str | int, str] = {"tie": "tie", "tie (inconsistent)": "tie", "tie (bothbad)": "tie"}
 
 

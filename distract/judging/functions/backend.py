@@ -161,7 +161,6 @@ class CallStream:
         return None
 
     def _drop_late(self) -> list[tuple[int, Reply]]:
-        """Give up calls that have taken too long."""
         begun, now = self._begun.copy(), time.monotonic()  # the threads change it
         late = [ticket for ticket, begin in begun.items() if ticket in self._pending and now - begin > self._timeout]
         for ticket in late:

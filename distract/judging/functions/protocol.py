@@ -9,6 +9,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from inspect import Parameter
 from typing import Any
 
@@ -126,49 +127,29 @@ def make_protocol(function: JudgeFunction, binding: Binding) -> Protocol:
         return Judgment(compare_scores(*scores), scores=scores, read="text")
 
     levels = _list_levels(function)
-    needs_reference = "reference" in binding.required
-    reads_question = "question" in binding.texts
+    named = partial(
+        Protocol,
+        name=NAME,
+        summary="the function's own verdict",
+        reads="text",
+        ties=True,
+        reference="required" if "reference" in binding.required else "",
+        reads_question="question" in binding.texts,
+    )
     if binding.compares:
-        return _make(compare, Calls(1), "swap", needs_reference, reads_question=reads_question)
-    low, high = sorted_ends(function)
+        return named(ask=compare, calls=Calls(1), checksum=hashlib.sha256(NAME.encode()).hexdigest())
     mark = None if function.pass_mark is None else function.mirror(function.pass_mark)
     declared = dump_json([function.scale, function.better, function.pass_mark])
-    checksum = hashlib.sha256(declared.encode()).hexdigest()
-    return _make(
-        score,
-        Calls(response=1),
-        "none",
-        needs_reference,
-        reads_question=reads_question,
-        rules=("score",),
-        scale=(low, high),
-        pass_mark=mark,
-        checksum=checksum,
-    )
+    scored = partial(named, orders="none", rules=("score",), scale=_sort_ends(function), pass_mark=mark)
+    return scored(ask=score, calls=Calls(response=1), checksum=hashlib.sha256(declared.encode()).hexdigest())
 
 
-def sorted_ends(function: JudgeFunction) -> tuple[float | None, float | None]:
+def _sort_ends(function: JudgeFunction) -> tuple[float | None, float | None]:
     """Return the ends of a function's scale after its scores are turned so that higher is better."""
     low, high = function.scale
     if function.better == "higher" or (low is not None and high is not None):
         return low, high
     return (None if high is None else -high), (None if low is None else -low)
-
-
-def _make(
-    ask: Callable[[Comparison], Plan[Judgment]], calls: Calls, orders: str, reference: bool, **fields: object
-) -> Protocol:
-    return Protocol(
-        name=NAME,
-        summary="the function's own verdict",
-        ask=ask,
-        calls=calls,
-        reads="text",
-        ties=True,
-        orders=orders,  # type: ignore[arg-type]
-        reference="required" if reference else "",
-        **{"checksum": hashlib.sha256(NAME.encode()).hexdigest(), **fields},  # type: ignore[arg-type]
-    )
 
 
 def _list_levels(function: JudgeFunction) -> tuple[tuple[str, str], ...]:

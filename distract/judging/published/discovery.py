@@ -18,7 +18,6 @@ from distract.judging.published.published_runs import PublishedRun, first_object
 
 _Read = Callable[[Sequence[Path]], tuple[PublishedRun, ...]]
 
-
 _T = TypeVar("_T")
 
 

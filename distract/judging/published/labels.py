@@ -21,7 +21,6 @@ from distract.judging.published.published_runs import PublishedRun
 _Texts = tuple[tuple[str, ...], frozenset[tuple[str, ...]]]
 _Names = tuple[str, frozenset[str]]
 
-
 MARK = Response(PASS_MARK, ())
 """Stands in for the second response where one is judged alone."""
 

@@ -23,7 +23,7 @@ from distract.core.errors import BackendError, UsageError
 from distract.core.records import Request
 from distract.models.server.capabilities import TEMPLATE, Capabilities
 from distract.models.server.completions import Completion, read_completion
-from distract.models.server.faults import FINAL, Rejection, TransientError, one_line, read_refusal, translate_error
+from distract.models.server.faults import FINAL, Rejection, TransientError, describe_cause, one_line, read_refusal
 from distract.models.server.secrets import Scrub, scrub_values
 from distract.models.transformers.embedded import print_note
 
@@ -64,8 +64,10 @@ class Client:
             try:
                 async with asyncio.timeout(self._timeout):
                     status, headers, body = await self._fetch(path, payload, places)
+            except TransientError:
+                raise
             except Exception as error:
-                raise translate_error(error, self.scrub) from None
+                raise TransientError(one_line(self.scrub(describe_cause(error)))) from None
             answer = partial(self._read, status, headers, body, read)
             if len(body) <= LARGE:
                 return answer()
