@@ -28,8 +28,7 @@ from distract.core.plugin import Comparison, Protocol
 from distract.core.records import BASELINE, Case, Reply, Request, Response, Row
 from distract.judging.comparison import judge_comparison, label, side
 from distract.judging.functions.declaration import declare
-from distract.judging.functions.parameters import bind
-from distract.judging.functions.protocol import make_protocol
+from distract.judging.functions.protocol import bind, make_protocol
 from distract.judging.orders import Manner, Orders
 from distract.studies.attack.exchange import LEAST as LEAST_LABELLED, count_labelled, number_exchanges, pair_prompts
 from distract.studies.attack.ranks import check_protocols

@@ -25,8 +25,8 @@ from distract.core.plugin import Comparison
 from distract.core.records import Judgment, Reply, Response
 from distract.judging.orders import ask_in_orders
 from distract.models.transformers import backend, embedded
-from distract.models.transformers.attention import Attention
 from distract.models.transformers.backend import Transformers
+from distract.models.transformers.packs import Attention
 from distract.models.transformers.replies import Answer
 
 FACTOR = 4

@@ -40,7 +40,7 @@ from distract.core.plugin import Comparison
 from distract.core.records import Case, Judgment, Reply, Request, Response
 from distract.core.store import Store
 from distract.judging.orders import ask_in_orders
-from distract.models.transformers import embedded, precision
+from distract.models.transformers import embedded, weights
 from distract.models.transformers.backend import Transformers, embedded_judge
 from distract.models.transformers.chat import EncodedRequest
 
@@ -276,11 +276,11 @@ def main() -> None:
         # Use a new tokenizer, whose caches contain nothing of the part.
         vars(judge).pop("_chat", None)
         assert judge._chat
-        products = precision.product_times(*judge.products, 0.5)
+        products = weights.product_times(*judge.products, 0.5)
         with timer.measure() as clock:
             seconds["packed"], found, probabilities = verdicts(judge, part)
-        products += precision.product_times(*judge.products, 0.5)
-        matrix = precision.product_operations(judge.products[-1]) * len(products) / sum(products)
+        products += weights.product_times(*judge.products, 0.5)
+        matrix = weights.product_operations(judge.products[-1]) * len(products) / sum(products)
         rates.setdefault("matrix", []).append(clock.counts["operations"] / clock.seconds["forward"] / matrix)
         asked += clock.counts["tokens asked"]
         computed += clock.counts["tokens computed"]

@@ -133,7 +133,7 @@ PACKAGES = {
 }
 """The package that ships the plug-ins of each group, and that of the studies: the engine itself names none of them."""
 
-READERS = {"distract.judges": "distract.judging.prompt_file:read_protocol"}
+READERS = {"distract.judges": "distract.judging.judge_file:read_protocol"}
 """What reads a plug-in of a group from a file that is no Python."""
 
 if not TYPE_CHECKING:

@@ -148,16 +148,17 @@ class Protocol:
 
     def _check_scale(self) -> None:
         ends = self.scale if self.scale is not None else (None, None)
-        if not (isinstance(ends, tuple) and len(ends) == 2 and all(map(_is_end, ends))):
+        if not (isinstance(ends, tuple) and len(ends) == 2 and all(map(is_scale_end, ends))):
             raise ValueError(f"protocol {self.name}: scale={ends!r}; expected two numbers or None")
         low, high = (-math.inf if ends[0] is None else ends[0]), (math.inf if ends[1] is None else ends[1])
         if not low < high:
             raise ValueError(f"protocol {self.name}: scale={ends!r}; expected the lower number first")
-        if not (_is_end(self.pass_mark) and (self.pass_mark is None or low <= self.pass_mark <= high)):
+        if not (is_scale_end(self.pass_mark) and (self.pass_mark is None or low <= self.pass_mark <= high)):
             raise ValueError(f"protocol {self.name}: pass_mark={self.pass_mark!r}; expected a number on the scale")
 
 
-def _is_end(value: object) -> bool:
+def is_scale_end(value: object) -> bool:
+    """Whether a value can be an end of a scale: a finite number, or None at an open end."""
     return value is None or (type(value) in (int, float) and math.isfinite(value))  # type: ignore[arg-type]
 
 

@@ -48,13 +48,8 @@ class Prompt:
             )
             problems = [f"no value for {lacking}"] * bool(lacking) + [f"no slot for {more}"] * bool(more)
             raise PromptError(f"prompt {self.name!r}: {'; '.join(problems)}")
-        return tuple([Message(role, _fill_slots(pieces, values)) for role, pieces in self.parts])
-
-
-def _fill_slots(pieces: tuple[str, ...], values: Mapping[str, str]) -> str:
-    texts = list(pieces)
-    texts[1::2] = [values[name] for name in pieces[1::2]]
-    return "".join(texts)
+        texts = [[values[piece] if at % 2 else piece for at, piece in enumerate(pieces)] for _, pieces in self.parts]
+        return tuple([Message(role, "".join(text)) for (role, _), text in zip(self.parts, texts, strict=True)])
 
 
 def parse(name: str, text: str) -> Prompt:

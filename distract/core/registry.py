@@ -52,7 +52,6 @@ _own: dict[str, dict[str, OwnPlugin]] = {}
 
 _FILE = re.compile(r"(.+\.(?:py|txt|toml))(?::([\w.-]+))?")
 
-
 _PLAIN = str | int | float | None
 """The types of fields by which plug-ins can be chosen before they load; tuples of texts too."""
 
@@ -313,7 +312,6 @@ def _list_traits(plugin: Any) -> dict[str, Any]:
 
 
 def _list_files(package: ModuleType) -> list[Path]:
-    """List the files of the modules in the folders of a package."""
     return [
         path for folder in package.__path__ for path in sorted(Path(folder).glob("*.py")) if path.stem != "__init__"
     ]
@@ -321,7 +319,6 @@ def _list_files(package: ModuleType) -> list[Path]:
 
 @cache
 def _checksum_shipped(group: str) -> str:
-    """Hash the code of all shipped plug-ins of a group together."""
     return _checksum(map(str, _list_files(importlib.import_module(_TOP.PACKAGES[group]))))
 
 

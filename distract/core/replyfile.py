@@ -1,12 +1,14 @@
 """The SQLite file of a reply store: opened with care, and watched while it is open.
 
 SQLite keeps using a file that was deleted, replaced or cut short, without an error. This module notices, copies the
-readable replies to a new file, and ends the run.
+readable replies to a new file, and ends the run. It also finds out whether a path is on a network file system, which
+cannot hold a store.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -14,9 +16,53 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from distract.core import files, mounts
+from distract.core import files
 from distract.core.errors import BackendError, UsageError
 from distract.core.signals import is_stopping
+
+MOUNTS = Path("/proc/self/mountinfo")
+"""What Linux says of its file systems; others say nothing."""
+
+NETWORK_TYPES = frozenset(
+    ("nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "afs", "coda", "lustre", "gpfs", "beegfs", "fhgfs", "ceph",
+     "glusterfs", "orangefs", "panfs", "pvfs2", "wekafs", "gfs2", "ocfs2", "davfs", "mfs", "acfs")
+)  # fmt: skip
+"""Types of file systems that several machines mount."""
+
+LOCAL_FUSE = frozenset(
+    f"fuse.{name}"
+    for name in ("fuse-overlayfs", "bindfs", "mergerfs", "unionfs", "encfs", "gocryptfs", "cryfs", "ntfs-3g", "zfs")
+)
+"""File systems of a program (FUSE) on a local disk; any other is a bucket or another machine's."""
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+def find_type(place: Path) -> str | None:
+    """Find the type of the file system that holds a resolved path; None if the system does not say."""
+    try:
+        lines = MOUNTS.read_bytes().decode(errors="surrogateescape").splitlines()
+    except OSError:
+        return None
+    longest, kind = -1, None
+    for line in lines:
+        mount, _, source = line.partition(" - ")
+        fields = mount.split(" ")
+        if len(fields) < 5 or not source:
+            continue
+        point = Path(_OCTAL.sub(lambda match: chr(int(match[1], 8)), fields[4]))
+        # Of several on one point, the last one covers the others.
+        if place.is_relative_to(point) and len(point.parts) >= longest:
+            longest, kind = len(point.parts), source.split(" ")[0]
+    return kind
+
+
+def find_network(place: Path) -> str | None:
+    """Find the type of the file system that holds a resolved path, if several machines mount it."""
+    kind = find_type(place)
+    is_remote_fuse = kind == "fuse" or ((kind or "").startswith("fuse.") and kind not in LOCAL_FUSE)
+    return kind if kind in NETWORK_TYPES or is_remote_fuse else None
+
 
 TIMEOUT = 60.0
 """Seconds to wait for another writer."""
@@ -58,7 +104,7 @@ class ReplyFile:
         if path.is_symlink() and not (path.exists() and path.stat().st_size):
             raise OSError("it is a link that does not lead to a store")
         place = path if path.name == ":memory:" else Path(os.path.realpath(path))
-        if place is not path and (kind := mounts.find_network(place)) is not None:
+        if place is not path and (kind := find_network(place)) is not None:
             raise UsageError(
                 f"{path}: is on a network file system ({kind}); the write-ahead log of a store needs memory that all "
                 "its processes share, which no network file system gives; name a file on a local disk with --store, "
@@ -114,10 +160,6 @@ class ReplyFile:
                     raise
         with self.db:  # rolls back after an error
             yield
-
-    def drop_cache(self) -> None:
-        with self.used() as db:
-            db.execute("pragma shrink_memory")
 
     def look(self, *earlier: PartStates) -> None:
         self._restore_size()

@@ -13,16 +13,7 @@ from typing import Any, TypeVar, overload
 
 from distract.core import files
 from distract.core.errors import BackendError, DataError
-from distract.core.records import (
-    Case,
-    Constraint,
-    Judgment,
-    Response,
-    Rewrite,
-    Row,
-    Side,
-    token_count,
-)
+from distract.core.records import Case, Constraint, Judgment, Response, Rewrite, Row, Side, token_count
 
 R = TypeVar("R")
 

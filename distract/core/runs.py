@@ -163,10 +163,7 @@ def read_header(path: Path) -> Header:
     except UsageError as error:
         raise DataError(str(error), path=path / "run.json", field="shard") from error
     return Header(
-        parameters,
-        versions if isinstance(versions, dict) else {},
-        source if isinstance(source, dict) else None,
-        shard,
+        parameters, versions if isinstance(versions, dict) else {}, source if isinstance(source, dict) else None, shard
     )
 
 

@@ -67,7 +67,8 @@ class Store:
     def check(self) -> None:
         if not self._new_keys:
             return
-        self._file.drop_cache()
+        with self._file.used() as db:
+            db.execute("pragma shrink_memory")  # which drops the cache, so that the file itself is read
         if missing := len(self._new_keys) - len(self.get(list(self._new_keys))):
             raise BackendError(f"{self.path}: the store of replies has lost {missing:,} replies during the run")
         self._new_keys.clear()

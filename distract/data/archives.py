@@ -1,13 +1,14 @@
-"""Logs of inspect_ai as ZIP archives of one JSON file per sample, compressed by deflate or Zstandard."""
+"""Compressed files: gzip, and logs of inspect_ai as ZIP archives of one JSON file per sample (deflate or Zstandard)."""
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from io import BytesIO
+from io import BufferedReader, BytesIO, RawIOBase
 from typing import Any, BinaryIO
 
 from distract.core.errors import DataError, UsageError, install_command
@@ -78,10 +79,9 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str) 
             text = bytearray()
             while len(text) <= _MOST and (part := file.read(1 << 20)):
                 text += part
-    except (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError) as error:
-        raise DataError(f"{member.filename}: damaged ({error})", path=where) from error
     except Exception as error:
-        if type(error).__module__.partition(".")[0] != "zstandard":
+        known = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError)
+        if not isinstance(error, known) and type(error).__module__.partition(".")[0] != "zstandard":
             raise
         raise DataError(f"{member.filename}: damaged ({error})", path=where) from error
     if len(text) > _MOST:
@@ -108,3 +108,28 @@ def _import_library(where: str) -> Any:
         return importlib.import_module("zstandard")
     except ImportError as error:
         raise UsageError(f"{where}: needs zstandard, which is not installed: {install_command('logs')}") from error
+
+
+class _Expanded(RawIOBase):
+    def __init__(self, open_file: Callable[[], BinaryIO], where: str) -> None:
+        self._file, self._where = open_file(), where
+        self._text = gzip.GzipFile(fileobj=self._file)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            part = self._text.read(len(buffer))
+        except (EOFError, OSError, zlib.error) as error:
+            raise DataError(f"is a damaged gzip file ({error})", path=self._where) from error
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def expand(open_file: Callable[[], BinaryIO], where: str) -> BinaryIO:
+    return BufferedReader(_Expanded(open_file, where))

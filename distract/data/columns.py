@@ -1,4 +1,7 @@
-"""Columns of a table by their everyday names, or as ``--map`` names them."""
+"""Columns of a table by their everyday names, or as ``--map`` names them; cells inside objects are columns too.
+
+Where a table lacks roles, ``propose`` finds columns that could have them, for the option that a message shows.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,59 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
 from distract.core.errors import DataError, UnknownName, UsageError
-from distract.data.conversations import find_speakers, is_json
-from distract.data.paths import list_paths, read_path
-from distract.data.tables import Table
+from distract.data.conversations import find_messages, find_speakers, parse_literal
+from distract.data.json_stream import Object
+from distract.data.tables import Row, Table
+
+
+def list_paths(value: object, depth: int = 4) -> list[str]:
+    """The names of the cells inside objects, as ``inputs.question`` or ``answers.0.text``, except conversations."""
+    if depth == 0 or (depth < 4 and find_messages(value) is not None):
+        return []
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value[:4]) if isinstance(value, list) else ()
+    paths = [f"{name}.{path}" for name, part in parts for path in list_paths(part, depth - 1)]
+    return [*map(str, dict(parts)), *paths] if depth < 4 else paths
+
+
+def read_path(row: Mapping[str, object], path: str) -> object:
+    """The cell of a column or inside one; None if there is none."""
+    name = max((name for name in row if path == name or path.startswith(f"{name}.")), key=len, default=None)
+    if name is None:
+        return None
+    value = row[name]
+    for part in path[len(name) + 1 :].split(".") if path != name else ():
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal():
+            value = value[int(part)] if int(part) < len(value) else None
+        else:
+            return None
+    return value
+
+
+def add_paths(table: Table, names: Collection[str]) -> Table:
+    """Add cells inside objects as columns."""
+    paths = [name for name in names if name not in table.fields]
+    if not paths:
+        return table
+    outer = [name for name in table.fields if any(path.startswith(f"{name}.") for path in paths)]
+
+    def objects() -> Iterator[Object]:
+        return ((line, {**row, **{path: read_path(row, path) for path in paths}}) for line, row in table.read())
+
+    def select(names: Sequence[str]) -> Iterator[Row]:
+        inner = [*dict.fromkeys((*outer, *(name for name in names if name not in paths)))]
+        for line, values in table.select(inner):
+            row = dict(zip(inner, values, strict=True))
+            yield line, [read_path(row, name) if name in paths else row[name] for name in names]
+
+    return replace(table, fields=(*table.fields, *paths), read=objects, select=select)
+
 
 _TEXTS = ("response", "answer", "output", "completion", "candidate", "generation", "reply", "text", "conversation")
 SIDES = (("a", "b"), ("1", "2"), ("0", "1"), ("left", "right"), ("first", "second"))
@@ -203,15 +252,12 @@ def _list_further(by_name: Mapping[str, str], second: str, used: Collection[str]
 
 def _suits(role: str, value: object) -> bool:
     """Whether a cell can have a role: a prompt ends with the user, a response with the model; objects are neither."""
-    speakers = [] if role == "prompt" and isinstance(value, str) and not is_json(value) else find_speakers(value)
+    is_text = role == "prompt" and isinstance(value, str) and find_messages(parse_literal(value)) is None
+    speakers = [] if is_text else find_speakers(value)
     if not speakers:
-        return not isinstance(value, Mapping) and not (isinstance(value, list) and not _is_list(role, value))
+        is_turns = role in _TALKS and isinstance(value, list) and not any(isinstance(one, Mapping) for one in value)
+        return is_turns or not isinstance(value, Mapping | list)
     return role in _TALKS and (role not in ("prompt", "response") or (speakers[-1] == "user") == (role == "prompt"))
-
-
-def _is_list(role: str, value: Sequence[object]) -> bool:
-    """Whether a list may be turns."""
-    return role in _TALKS and not any(isinstance(part, Mapping) for part in value)
 
 
 def normalise(name: str) -> str:
@@ -254,3 +300,94 @@ def _prune(names: Mapping[str, str], mapping: Mapping[str, str]) -> Iterator[tup
 def list_names(table: Table, most: int = 6) -> str:
     names = [name[:24] for name in table.fields]
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+_PROMPT = ("prompt", "question", "query", "instruction", "input", "request", "user", "task", "problem", "history",
+           "post", "message", "frage")  # fmt: skip
+_RESPONSE = ("response", "answer", "output", "completion", "reply", "bot", "assistant", "generat", "summar", "result",
+             "text", "antwort")  # fmt: skip
+_LABEL = ("better", "winner", "label", "prefer", "choice", "vote", "verdict", "chosen", "best")
+_OTHER = frozenset(
+    ("id", "hash", "uuid", "key", "date", "time", "timestamp", "at", "type", "lang", "language", "category", "source",
+     "domain", "topic", "split", "role", "model", "name", "url", "title", "judge", "annotator", "user", "comment",
+     "comments", "status", "tags", "version", "reason", "feedback", "metadata", "error")
+)  # fmt: skip
+"""Last words of names of columns that hold something else."""
+
+_USUAL = frozenset(name for role in ("id", "label", "model", "model_a", "model_b") for name in NAMES[role])
+
+
+def propose(table: Table, columns: Columns) -> Iterator[dict[str, str]]:
+    """Yield roles that would complete the columns."""
+    known = {columns.names[role] for role in columns.names if role in ("prompt", *columns.responses)}
+    known |= {name for name in table.fields if normalise(name) in _USUAL}
+    cells = {name: read_path(table.sample, name) for name in (*table.fields, *list_paths(table.sample))}
+    free = [name for name, cell in cells.items() if name not in known and _may_hold_text(name, cell)]
+    whole = [name for name in free if not any(map(str.isdecimal, name.split(".")[1:]))]  # not one of a list
+    for responses in [{}] if columns.responses else _propose_responses(free, whole, columns):
+        rest = [name for name in whole if name not in responses.values()]
+        prompts = [{}] if "prompt" in columns.names else [{"prompt": name} for name in _rank(rest, _PROMPT)]
+        for prompt in prompts:
+            yield from _add_label(prompt | responses, cells, columns)
+
+
+def list_missing(columns: Columns) -> list[str]:
+    """The roles that a case needs and the columns lack."""
+    missing = [] if "prompt" in columns.names else ["prompt"]
+    if not columns.responses:
+        shape = next((shape for shape in SHAPES[:2] if {*shape} & columns.names.keys()), SHAPES[2])
+        missing += [role for role in shape if role not in columns.names]
+    return missing
+
+
+def _propose_responses(free: Sequence[str], whole: Sequence[str], columns: Columns) -> Iterator[dict[str, str]]:
+    missing = [role for role in list_missing(columns) if role != "prompt"]
+    ranked = _rank(whole, _RESPONSE)
+    if len(missing) == 1 and missing != ["response"]:
+        yield from ({missing[0]: name} for name in ranked)
+        return
+    likely = [name for name in free if _is_like(name, _RESPONSE) and not _is_like(name, _PROMPT)]
+    others = [name for name in free if not _is_like(name, _PROMPT)]
+    needed = 2 + ("prompt" not in columns.names)
+    pairs = [pair for pair in combinations(free, 2) if _are_sides(*pair)]
+    pairs += [tuple(some) for some in (likely, others) if len(some) == 2 and len(free) >= needed]  # type: ignore[misc]
+    yield from ({"response_a": first, "response_b": second} for first, second in pairs)
+    # Without a name to go by, the prompt comes first.
+    names = others if len(others) < len(free) else free[needed - 2 :]
+    if not likely and len(names) > 1:
+        yield {"response_a": names[0], "response_b": names[1]}
+    yield from ({"response": name} for name in ranked)
+
+
+def _add_label(roles: dict[str, str], cells: Mapping[str, object], columns: Columns) -> Iterator[dict[str, str]]:
+    if "response_b" in {*roles, *columns.responses} and "label" not in columns.names:
+        for name, cell in cells.items():
+            if name not in roles.values() and _is_like(name, _LABEL) and not isinstance(cell, list | Mapping):
+                yield roles | {"label": name}
+    yield roles
+
+
+def _rank(names: Sequence[str], words: Sequence[str]) -> list[str]:
+    other = _PROMPT if words is _RESPONSE else _RESPONSE
+    return sorted(names, key=lambda name: (not _is_like(name, words), _is_like(name, other)))
+
+
+def _is_like(name: str, words: Sequence[str]) -> bool:
+    return any(word in normalise(name) for word in words)
+
+
+def _may_hold_text(name: str, cell: object) -> bool:
+    if find_speakers(cell):
+        return True
+    is_number = isinstance(cell, str) and re.fullmatch(r"[\d.,:eE+-]+", cell.strip())
+    is_other = normalise(name).rpartition("_")[2] in _OTHER or (
+        _is_like(name, _LABEL) and not _is_like(name, _RESPONSE)
+    )
+    return isinstance(cell, str) and bool(cell.strip()) and not is_number and not is_other
+
+
+def _are_sides(first: str, second: str) -> bool:
+    """Whether two names differ only in the words of a first and a second response."""
+    one, other = (re.findall(r"[^\W_]+", normalise(name)) for name in (first, second))
+    different = [pair for pair in zip(one, other, strict=False) if pair[0] != pair[1]]
+    return len(one) == len(other) > 1 and len(different) == 1 and different[0] in SIDES

@@ -100,27 +100,18 @@ def choose_parser(text: str, *, is_talk: bool, is_list: bool = False) -> Parse |
     return _split_transcript if is_talk and _TRANSCRIPT.match(text) else None
 
 
-def is_json(text: str) -> bool:
-    """Whether a text is a conversation in JSON or in Python."""
-    return find_messages(parse_literal(text)) is not None
-
-
 def parse_literal(text: str) -> object:
     """A list or an object in a cell, as JSON or as pandas writes it; None for any other text."""
     if text.lstrip()[:1] not in ("[", "{"):
         return None
-    for parse in (json.loads, ast.literal_eval, _read_array):
+    # An array of NumPy has no commas; newlines inside texts are escaped in it.
+    for parse in (json.loads, ast.literal_eval, lambda array: ast.literal_eval(array.replace("}\n {", "}, {"))):
         try:
             value: object = parse(text)
             return value
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
             continue
     return None
-
-
-def _read_array(text: str) -> object:
-    """An array of NumPy, which has no commas; newlines inside texts are escaped in it."""
-    return ast.literal_eval(text.replace("}\n {", "}, {"))
 
 
 def _parse_json(text: str) -> list[Any] | None:

@@ -1,4 +1,4 @@
-"""JSON Lines and JSON arrays as objects with their lines: from a text, or streamed from a file of any size."""
+"""JSON Lines, arrays and objects around rows as objects with their lines: from a text, or streamed from a file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import codecs
 import json
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from io import BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
@@ -29,21 +30,17 @@ def read_lines(text: str, path: str) -> Iterator[Item]:
     return (Item(value, path, line) for line, value in _parse_lines(_split_lines(text), path))
 
 
-def read_array(text: str, path: str) -> Iterator[Item]:
-    return (Item(value, path, line) for line, value in _parse_array(_JsonText(path, text)))
-
-
 def stream_lines(file: BinaryIO, path: str) -> Iterator[Object]:
     return _parse_lines(decode_lines(file, path), path)
 
 
 def stream_array(file: BinaryIO, path: str) -> Iterator[Object]:
-    return _parse_array(_JsonText(path, file=file))
+    return _parse_array(_JsonText(path, file))
 
 
 def stream_objects(file: BinaryIO, path: str) -> Iterator[Object]:
     """Read objects one after the other, each over any number of lines."""
-    text = _JsonText(path, file=file)
+    text = _JsonText(path, file)
     while text.next_char():
         line = text.line()
         yield line, _check_object(text.value(), path, line)
@@ -51,7 +48,7 @@ def stream_objects(file: BinaryIO, path: str) -> Iterator[Object]:
 
 def stream_list(file: BinaryIO, path: str, place: Sequence[str]) -> Iterator[Object]:
     """Read the list at a place inside an object, such as ``{"results": {"results": [...]}}``."""
-    text = _JsonText(path, file=file)
+    text = _JsonText(path, file)
 
     def enter(depth: int) -> Iterator[Object]:
         for name in _read_names(text):
@@ -72,7 +69,7 @@ def find_list(
 
     The line is 0 if the object is damaged. Adds the values under other names to ``header``.
     """
-    text = _JsonText(path, file=file)
+    text = _JsonText(path, file)
     places: list[tuple[str, ...]] = []
 
     def walk(place: tuple[str, ...]) -> None:
@@ -200,10 +197,10 @@ def _read_names(text: _JsonText) -> Iterator[str]:
 
 
 class _JsonText:
-    """A text, or the unread part of a file; ``at`` is the position in ``buffer``."""
+    """The unread part of a file; ``at`` is the position in ``buffer``."""
 
-    def __init__(self, path: str, text: str = "", file: BinaryIO | None = None) -> None:
-        self.path, self.buffer, self.at = path, text, 0
+    def __init__(self, path: str, file: BinaryIO) -> None:
+        self.path, self.buffer, self.at = path, "", 0
         self._file = file
         self._decoder: codecs.IncrementalDecoder | None = None
         self._line, self._counted = 1, 0
@@ -243,8 +240,6 @@ class _JsonText:
 
     def _read_more(self) -> bool:
         """Drop parsed text and read on, twice as much if one value fills the buffer; False at the end."""
-        if self._file is None:
-            return False
         self.line()
         self.buffer, self.at, self._counted = self.buffer[self.at :], 0, 0
         raw = self._file.read(max(CHUNK, len(self.buffer)))
@@ -260,3 +255,62 @@ def _check_object(value: object, path: str, line: int) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"expected an object, found {describe(value)}", path=path, line=line)
     return value
+
+
+_HOLDERS = (
+    *("samples", "data", "rows", "examples", "instances", "items", "records", "results", "cases", "pairs", "entries"),
+    *("comparisons", "annotations", "logs", "dataset", "train", "test", "validation"),
+)
+"""Names under which one JSON object holds a list of rows."""
+
+
+def open_object(
+    open_file: Callable[[], BinaryIO], where: str
+) -> tuple[Callable[[], Iterator[Object]], Mapping[str, object]] | None:
+    """A reader of a file that is one object around its rows, or objects over several lines, and what is around them.
+
+    None if a line is a row.
+    """
+    header: dict[str, object] = {}
+    with open_file() as file:
+        place, line, is_last = find_list(file, where, _HOLDERS, header)
+    if is_last and line and place is None:
+        with open_file() as file:
+            ((_, value),) = stream_objects(file, where)
+        rows = find_rows(value)
+        return (partial(enumerate, rows, 1), {}) if rows else None
+    if (line == 1 and not is_last) or (line == 0 and is_last):
+        return None  # the reader of lines reports a fault in the first
+    stream = partial(stream_list, place=place) if is_last and place else stream_objects
+    return partial(read_stream, open_file, where, stream), header if place else {}
+
+
+def read_stream(
+    open_file: Callable[[], BinaryIO], where: str, stream: Callable[[BinaryIO, str], Iterator[Object]]
+) -> Iterator[Object]:
+    """Open a file and read its objects."""
+    with open_file() as file:
+        yield from stream(file, where)
+
+
+def find_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The rows that an object holds; None if it is a row itself."""
+    match value:
+        case {"columns": [str(), *_] as names, "data": [[*_], *_] as rows} if all(len(r) == len(names) for r in rows):
+            return [dict(zip(names, row, strict=True)) for row in rows]
+    for part in (value[name] for name in _HOLDERS if name in value):
+        if isinstance(part, list) and part and all(isinstance(row, dict) for row in part):
+            return list(part)
+        if isinstance(part, dict) and (rows := find_rows(part)) is not None:
+            return rows
+    parts = list(value.values())
+    if len(parts) < 2:
+        return None
+    if all(isinstance(part, dict) and part.keys() == parts[0].keys() for part in parts):
+        # Numbers inside are an index, and so the names outside are columns; else they are ids of rows.
+        if all(map(str.isdecimal, value)) or not all(map(str.isdecimal, parts[0])):
+            return parts
+        return [{name: column[key] for name, column in value.items()} for key in parts[0]]
+    if all(isinstance(part, list) and len(part) == len(parts[0]) for part in parts):
+        return [dict(zip(value, cells, strict=True)) for cells in zip(*parts, strict=True)]
+    return None

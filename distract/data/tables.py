@@ -6,10 +6,11 @@ name; only what has no form of its own (CSV, damaged files) is judged by its nam
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
@@ -21,8 +22,15 @@ from typing import Any, BinaryIO, Final, NoReturn
 from distract.core.errors import DataError
 from distract.core.files import open_input
 from distract.data.fields import Item
-from distract.data.json_objects import open_object
-from distract.data.json_stream import Object, find_encoding, stream_array, stream_lines
+from distract.data.json_stream import (
+    Object,
+    decode_lines,
+    find_encoding,
+    open_object,
+    read_stream,
+    stream_array,
+    stream_lines,
+)
 
 MISSING: Final = object()
 """The value of a field that an object lacks, as opposed to null."""
@@ -169,7 +177,7 @@ def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Call
     with open_file() as file:
         begin = file.read(HEAD)
     if begin.startswith(b"\x1f\x8b"):
-        from distract.data.gzip_file import expand
+        from distract.data.archives import expand
 
         return _open(partial(expand, open_file, where), where, suffixes[:-1], checksum, expected)
     if _PROMPTFOO.match(begin):
@@ -197,12 +205,13 @@ def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Call
         raise DataError(problem, path=where)
     if not text:
         raise DataError(f"is empty; expected {expected}", path=where)
+    read = partial(read_stream, open_file, where)
     if text.startswith("["):
-        return _open_objects(open_file, where, "a JSON array", stream_array, checksum, text)
+        return _hold_objects(partial(read, stream_array), where, "a JSON array", checksum, text)
     if text.startswith("{"):
         if (value := open_object(open_file, where)) is not None:
             return replace(_hold_objects(value[0], where, "a JSON object", checksum), header=value[1])
-        return _open_objects(open_file, where, "JSON Lines", stream_lines, checksum, text)
+        return _hold_objects(partial(read, stream_lines), where, "JSON Lines", checksum, text)
     if suffix in (".json", ".jsonl", ".ndjson"):
         start = text.split("\n", 1)[0]
         raise DataError(f"not valid JSON (begins with {start[:40]!r}); expected {{ or [", path=where, line=1)
@@ -222,11 +231,7 @@ def _select(objects: Callable[[], Iterator[Object]], names: Sequence[str]) -> It
 
 
 def _make_columns(
-    where: str,
-    kind: str,
-    fields: Sequence[str],
-    select: Callable[..., Iterator[Row]],
-    checksum: Callable[[], str],
+    where: str, kind: str, fields: Sequence[str], select: Callable[..., Iterator[Row]], checksum: Callable[[], str]
 ) -> Table:
     """A table that is stored column by column."""
     if len({*fields}) < len(fields):
@@ -248,32 +253,14 @@ def _name_cells(name: str, rows: Callable[[], Iterator[Row]]) -> Iterator[Object
     return ((number, {name: cell}) for number, (cell,) in rows())
 
 
-def _open_objects(
-    open_file: Opener,
-    where: str,
-    kind: str,
-    stream: Callable[[BinaryIO, str], Iterator[Object]],
-    checksum: Callable[[], str],
-    text: str,
-) -> Table:
-    def objects() -> Iterator[Object]:
-        with open_file() as file:
-            yield from stream(file, where)
-
-    return _hold_objects(objects, where, kind, checksum, text)
-
-
-def _find_names(text: str) -> Iterator[str]:
-    return (match[1] for match in _NAME.finditer(text[:_BEGINNING].split("\n{", 1)[0]))
-
-
 def _hold_objects(
     objects: Callable[[], Iterator[Object]], where: str, kind: str, checksum: Callable[[], str], text: str = ""
 ) -> Table:
     """A table of objects that may lack fields; ``text`` is the beginning of a file, for a damaged first row."""
     begin, fault = _read_begin(objects)
     # The reader of the rows reports a fault; the names before it tell the format.
-    fields = tuple(begin[1]) or (tuple(dict.fromkeys(_find_names(text))) if fault else ())
+    names = (match[1] for match in _NAME.finditer(text[:_BEGINNING].split("\n{", 1)[0])) if fault else ()
+    fields = tuple(begin[1]) or tuple(dict.fromkeys(names))
     return Table(where, kind, fields, *begin, True, objects, partial(_select, objects), checksum)
 
 
@@ -291,9 +278,7 @@ def _read_begin(objects: Callable[[], Iterator[Object]]) -> tuple[tuple[dict[str
 
 
 def _open_csv(open_file: Opener, where: str, checksum: Callable[[], str]) -> Table:
-    from distract.data.csv_file import CsvFile
-
-    text = CsvFile(open_file, where)
+    text = _CsvFile(open_file, where)
     fields = text.fields
 
     def select(names: Sequence[str]) -> Iterator[Row]:
@@ -307,3 +292,69 @@ def _open_csv(open_file: Opener, where: str, checksum: Callable[[], str]) -> Tab
 
     kind = "TSV" if text.mark == "\t" else "CSV"
     return Table(where, kind, fields, *_read_begin(objects)[0], False, objects, select, checksum)
+
+
+_CELL = 1 << 27
+"""Maximum number of characters in a cell; an unclosed quotation mark must not swallow a whole file."""
+
+_MARKS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+_FIRST_LINE = re.compile(r"sep=(.)\s*")
+"""Excel's own first line, which names the separator."""
+
+
+class _CsvFile:
+    """Records of text with a header, as Excel, pandas and databases write them."""
+
+    def __init__(self, open_file: Callable[[], BinaryIO], where: str) -> None:
+        self._open_file, self._where = open_file, where
+        with open_file() as file:
+            start = next((line for line in decode_lines(file, where, "") if line.strip()), "")
+        self._skip = _FIRST_LINE.fullmatch(start)
+        plain = re.sub(r'"[^"]*"', "", start)
+        self.mark = self._skip[1] if self._skip else max(_MARKS, key=plain.count)
+        # A space after each separator is no part of the cells.
+        self._is_spaced = plain.count(self.mark) == plain.count(f"{self.mark} ") > 0
+        _, header = next(self._read_records(), (1, []))
+        names = [name.strip() for name in header]
+        # A nameless first column is the index of a data frame.
+        self.fields = tuple(name or ("index" if place == 0 else name) for place, name in enumerate(names))
+
+    def read(self) -> Generator[tuple[int, list[str]]]:
+        """Yield the cells of each row with the line on which it begins."""
+        records = self._read_records()
+        next(records, None)
+        width = len(self.fields)
+        for line, cells in records:
+            if len(cells) != width:
+                if len(cells) < width or any(cells[width:]):
+                    self._fail_width(line, cells)
+                del cells[width:]
+            yield line, cells
+
+    def _fail_width(self, line: int, cells: Sequence[str]) -> None:
+        width, mark = len(self.fields), _MARKS.get(self.mark, repr(self.mark))
+        advice = f"quote cells that hold {mark}" if len(cells) > width else "write the missing ones, empty if need be"
+        problem = f"has {len(cells)} cells, the header has {width}; {advice}"
+        raise DataError(problem, path=self._where, line=line)
+
+    def _read_records(self) -> Generator[tuple[int, list[str]]]:
+        """Yield the records with the line on which each begins; skip those without any text."""
+        # The limit holds for the whole process, and its default is too small for a conversation.
+        before = csv.field_size_limit(_CELL)
+        line = 1
+        try:
+            with self._open_file() as file:
+                lines = decode_lines(file, self._where, "")
+                if self._skip:
+                    first = next((text for text in lines if text.strip()), "")
+                    lines = chain(() if _FIRST_LINE.fullmatch(first) else (first,), lines)
+                reader = csv.reader(lines, strict=True, delimiter=self.mark, skipinitialspace=self._is_spaced)
+                for cells in reader:
+                    if any(cells):
+                        yield line + bool(self._skip), cells
+                    line = reader.line_num + 1
+        except csv.Error as error:
+            hint = '; write " inside a quoted cell as ""' if "expected after" in str(error) else ""
+            raise DataError(f"not valid CSV ({error}){hint}", path=self._where, line=line) from error
+        finally:
+            csv.field_size_limit(before)

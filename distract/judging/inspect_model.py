@@ -12,8 +12,7 @@ from typing import Any, cast
 from distract.core.backend import Batch, reply_through
 from distract.core.errors import UsageError, describe_error, install_command
 from distract.core.records import NO_REPLY, Reply, Request, token_count
-from distract.judging.functions.backend import start_loop
-from distract.judging.functions.stream import CallStream
+from distract.judging.functions.backend import CallStream, start_loop
 from distract.models.server.capabilities import ROOM_FOR_VERDICT, seed as make_seed
 
 _MARKUP = re.compile(r"\[/?bold\]")

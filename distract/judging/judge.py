@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from distract.core import registry, store as stores
@@ -152,9 +151,7 @@ class Judge:
     def __enter__(self) -> Judge:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.close()
 
     def _answer(self, requests: Sequence[Request], earlier: dict[bytes, Reply]) -> list[Reply]:

@@ -2,25 +2,238 @@
 
 The prompt and the verdict become the judge's own protocol. The judge's identity is that of its model, so that replies
 are shared with other runs of that model.
+
+A prompt, here or in a file of its own, has placeholders by everyday names, lines ``[system]`` and ``[user]`` before its
+parts (without any of them it is one user message), and such a file may end in a part ``[verdict]`` of TOML. Which
+responses it shows decides whether it compares two or scores one.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from distract.core.backend import Backend
-from distract.core.errors import DataError, UsageError
+from distract.core.errors import DataError, PromptError, UsageError
 from distract.core.files import read_text
-from distract.core.plugin import Protocol
-from distract.judging.own_prompt import make_protocol, read_table, split_file
-from distract.judging.verdict_spec import first_mention
+from distract.core.plan import Plan
+from distract.core.plugin import Calls, Comparison, Protocol
+from distract.core.prompts import Prompt, parse
+from distract.core.records import Case, Judgment, ParseFailure, Reply, Request, Response, Slots
+from distract.judging import instructions, verdicts
+from distract.judging.case_texts import state_criterion, state_question, state_reference
+from distract.judging.verdict_search import Unread
+from distract.judging.verdict_spec import VerdictSpec, first_mention, infer_table, parse_spec
 from distract.models.options import COMMON, Options
 from distract.models.provider import read_settings
+
+MAX_TOKENS = 512
+"""Token limit of an answer, if the file sets none."""
+
+PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
+    "question": ("question", "prompt", "input", "inputs"),
+    "response_a": ("response_a", "output_a"),
+    "response_b": ("response_b", "output_b"),
+    "response": ("response", "output", "outputs"),
+    "reference": ("reference", "expected", "reference_outputs"),
+    "criterion": ("criterion", "criteria"),
+}
+"""What a placeholder shows, with all of its names."""
+
+NO_REFERENCE = "no reference in the data"
+
+_NAMES = {name: slot for slot, names in PLACEHOLDERS.items() for name in names}
+_VERDICT = re.compile(r"^\[verdict\][ \t]*(?:\n|\Z)", re.MULTILINE)
+_ROLE = re.compile(r"^\[(?:system|user|assistant|prefill)\][ \t]*$", re.MULTILINE)
+_SETTINGS = ("max_tokens", "temperature")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPrompt:
+    """A user's prompt, its verdict, and how an answer is made."""
+
+    prompt: Prompt
+    verdict: VerdictSpec
+    outcomes: tuple[tuple[str, str], ...]  # answers that planted judges give
+    max_tokens: int = MAX_TOKENS
+    temperature: float = 0.0
+
+    def request(self, case: Case, responses: Mapping[str, Response]) -> Request:
+        """Request an answer about responses, by slot."""
+        texts = {
+            "question": state_question(case),
+            "reference": state_reference(case),
+            "criterion": state_criterion(case),
+            **{slot: instructions.format_turns("Assistant", response.turns) for slot, response in responses.items()},
+        }
+        return Request(
+            messages=self.prompt.fill({slot: texts[slot] for slot in self.prompt.slots}),
+            prefill=self.prompt.prefill,
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            slots=Slots(case.id, tuple(responses.values()), self.outcomes),
+        )
+
+    def compare(self, comparison: Comparison) -> Plan[Judgment]:
+        """Show both responses and read the word for one of them."""
+        if failed := self._reject(comparison.case):
+            return failed
+        (reply,) = yield [self.request(comparison.case, instructions.response_slots(comparison))]
+        outcome = self.verdict.read_outcome(reply, self.prompt.prefill)
+        return _fail(outcome, reply) if isinstance(outcome, Unread) else verdicts.certain_judgment(outcome)
+
+    def score(self, comparison: Comparison) -> Plan[Judgment]:
+        """Show each response alone and prefer the higher score."""
+        if failed := self._reject(comparison.case):
+            return failed
+        pair = (comparison.first, comparison.second)
+        replies = yield [self.request(comparison.case, {"response": response}) for response in pair]
+        scores = []
+        for reply in replies:
+            score = self.verdict.read_score(reply, self.prompt.prefill)
+            if isinstance(score, Unread):
+                return _fail(score, reply)
+            scores.append(score)
+        first, second = scores
+        return Judgment(verdicts.compare_scores(first, second), scores=(first, second), read="text")
+
+    def _reject(self, case: Case) -> Judgment | None:
+        """Return a failed judgment if the prompt needs a reference that the data lack."""
+        is_lacking = "reference" in self.prompt.slots and not case.reference
+        return Judgment(None, read="text", failure=NO_REFERENCE) if is_lacking else None
+
+
+def _fail(reason: Unread, reply: Reply) -> Judgment:
+    return Judgment(None, read="text", failure=ParseFailure(str(reason), reply))
+
+
+def split_file(path: Path) -> tuple[str, str, dict[str, Any] | None, dict[str, Any]]:
+    """Split a prompt file: its text, the prompt, the table ``[verdict]`` if it has one, and the settings in that."""
+    text = read_text(path).replace("\r\n", "\n")
+    body, *tables = _VERDICT.split(text)
+    if len(tables) > 1:
+        raise DataError("more than one part [verdict]", path=path)
+    table = read_table(tables[0], path, body.count("\n") + 1) if tables else None
+    return text, body, table, {name: table.pop(name) for name in _SETTINGS if table and name in table}
+
+
+def read_table(text: str, path: Path, lines: int = 0) -> dict[str, Any]:
+    """Parse TOML that begins after some lines of a file."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        place = re.search(r" \(at line (\d+), column \d+\)", str(error))
+        problem = str(error).replace(place[0], "") if place else str(error)
+        line = lines + int(place[1]) if place else None
+        raise DataError(
+            f'is not TOML here: {problem}; quote texts, as in marker = "Winner:"', path=path, line=line
+        ) from error
+
+
+def make_protocol(
+    path: Path, text: str, body: str, table: Mapping[str, Any] | None, settings: Mapping[str, Any], checksum: str = ""
+) -> Protocol:
+    """Make the protocol of a prompt.
+
+    Args:
+        path: File to name in messages, and the protocol after.
+        text: Whole text of that file, for line numbers.
+        body: Text of the prompt.
+        table: The table ``[verdict]``; None to infer it from the prompt.
+        settings: ``max_tokens`` and ``temperature``, if the file sets them.
+        checksum: SHA-256 (hex) of what defines the protocol; empty to compute it from the other arguments.
+    """
+
+    def fail(problem: str, field: str) -> NoReturn:
+        raise DataError(problem, path=path, line=first_mention(text, [f"{field} =", f"{field}="]), field=field)
+
+    prompt = _parse_prompt(path, text, body)
+    is_pair = "response_a" in prompt.slots
+    if table is None and (table := infer_table(body)) is None:
+        example = "Winner: {A|B|tie}" if is_pair else "Score: {0-10}"
+        raise DataError(f"no verdict: end the prompt with a line such as {example}, or add [verdict]", path=path)
+    spec = parse_spec(table, is_pair, fail)
+    limit, temperature = settings.get("max_tokens", MAX_TOKENS), settings.get("temperature", 0)
+    if type(limit) is not int or not 1 <= limit <= 10_000_000:
+        fail(f"expected a whole number from 1, found {limit!r}", "max_tokens")
+    if type(temperature) not in (int, float) or not 0 <= temperature <= 10:
+        fail(f"expected a number from 0 to 10, found {temperature!r}", "temperature")
+    own = OwnPrompt(prompt, spec, spec.outcomes(), limit, float(temperature))
+    named = partial(
+        Protocol,
+        name=name_protocol(path),
+        summary=f"{path.name} {spec.summary}",
+        reads="text",
+        reference="required" if "reference" in prompt.slots else "",
+        reads_question="question" in prompt.slots,
+        prompts=(prompt,),
+        checksum=checksum or hashlib.sha256(json.dumps([body, table, limit, temperature]).encode()).hexdigest(),
+    )
+    if is_pair:
+        return named(ask=own.compare, calls=Calls(1), ties="tie" in spec.words.values())
+    assert spec.scale is not None
+    mark = None if spec.pass_mark is None else spec.mirror(spec.pass_mark)
+    scored = partial(named, ties=True, rules=("score",), orders="none", scale=spec.scale, pass_mark=mark)
+    return scored(ask=own.score, calls=Calls(response=1))
+
+
+def name_protocol(path: Path) -> str:
+    """Name a protocol after its file."""
+    return re.sub(r"[^a-z0-9._-]+", "-", path.stem.lower()).strip("._-")[:64] or "prompt"
+
+
+def _parse_prompt(path: Path, text: str, body: str) -> Prompt:
+    """Parse a prompt and give its slots their usual names."""
+    if not body.strip():
+        raise DataError("the prompt is empty; write one with {question} and {response_a}, {response_b}", path=path)
+    try:
+        prompt = parse(name_protocol(path), body if _ROLE.search(body) else f"[user]\n{body}")
+    except PromptError as error:
+        raise DataError(str(error).partition(": ")[2], path=path) from error
+    fail = partial(_fail_placeholder, path, text)
+    parts = tuple((role, tuple(_rename(pieces, fail))) for role, pieces in prompt.parts)
+    slots = frozenset(piece for _, pieces in parts for piece in pieces[1::2])
+    pair = slots & {"response_a", "response_b"}
+    if pair and "response" in slots:
+        fail("{response}", "shows one response, but {response_a} and {response_b} show two; use either")
+    if len(pair) == 1:
+        (missing,) = {"response_a", "response_b"} - pair
+        raise DataError(
+            f"no placeholder {{{missing}}}; a prompt shows both responses, or {{response}} alone", path=path
+        )
+    if not slots & {"response_a", "response"}:
+        raise DataError("shows no response: expected {response_a} and {response_b}, or {response}", path=path)
+    return replace(prompt, parts=parts, slots=slots, checksum=hashlib.sha256(body.encode()).hexdigest())
+
+
+def _rename(pieces: tuple[str, ...], fail: Any) -> list[str]:
+    """Give slots their usual names; ``{{name}}`` is the text ``{name}``."""
+    renamed = [pieces[0]]
+    for name, after in zip(pieces[1::2], pieces[2::2], strict=True):
+        is_literal = renamed[-1].endswith("{") and after.startswith("}")
+        if is_literal and name in _NAMES:
+            fail(f"{{{{{name}}}}}", f"has two braces; write {{{name}}}")
+        elif is_literal:
+            renamed[-1] += f"{name}{after}"
+        elif name in _NAMES:
+            renamed += [_NAMES[name], after]
+        else:
+            known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
+            fail(f"{{{name}}}", f"is no placeholder; these are: {known} (for the text itself write {{{{{name}}}}})")
+    return renamed
+
+
+def _fail_placeholder(path: Path, text: str, placeholder: str, problem: str) -> NoReturn:
+    raise DataError(f"{placeholder} {problem}", path=path, line=first_mention(text, [placeholder]))
+
 
 _OPTIONS = ("base_url", "concurrency", "timeout", "engine", "dtype", "quantization")
 KEYS = ("model", "prompt", "prompt_file", "verdict", "temperature", "max_tokens", *_OPTIONS, "model_options")
@@ -106,3 +319,15 @@ def bring(backend: Backend, protocol: Protocol, answers_others: bool = True) -> 
     # Set attributes instead of wrapping: a wrapper would hide what else the backend can do (stream, probe, report).
     vars(backend).update(protocols=(protocol,), answers_others=answers_others)
     return backend
+
+
+def read_protocol(path: Path) -> Protocol:
+    """Read the protocol of a prompt file or, from a file that ends in ``.toml``, of a judge file.
+
+    Raises:
+        DataError: The file is wrong; the message has its line or field.
+    """
+    if path.suffix == ".toml":
+        return read_judge(path).protocol
+    file = split_file(path)
+    return make_protocol(path, *file, hashlib.sha256(file[0].encode()).hexdigest())

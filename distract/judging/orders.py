@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 from distract.core.plan import PENDING, OpenRequests, Plan, T, gather, tap
 from distract.core.plugin import Comparison, Protocol
-from distract.core.records import Answer, Judgment, Outcome, Reply, Request, Response
+from distract.core.records import Answer, Judgment, Outcome, Reply, Request
 from distract.judging.consultation import consult
 from distract.models.options import OptionGroup, seed_option, setting
 from distract.models.ranges import TOKENS, Choice, WholeRange
@@ -27,7 +27,6 @@ _RESAMPLE = 1_000_000
 
 TEMPERATURE = 0.7
 """Temperature of repeated samples (ReIFE, section 5.1)."""
-
 
 _asking = partial(setting, panel="Asking")
 
@@ -128,14 +127,11 @@ def _draw_order(comparison: Comparison, seed: int) -> tuple[bool, int]:
     The draw knows the pair by its authors alone, so a rewrite stands where its original stood, whoever judges it, how,
     and beside which other cases.
     """
-    pair = sorted((comparison.first, comparison.second), key=_rank_response)
+    sides = (comparison.first, comparison.second)
+    # Only where the author is the same is the rest looked at.
+    pair = sorted(sides, key=lambda r: (r.author, r.severity or 0, r.attack is not None))
     digest = hashlib.sha256("\x1e".join((str(seed), comparison.case.id, *(r.author for r in pair))).encode()).digest()
     return bool(digest[0] % 2) != (pair[0] is comparison.second), int.from_bytes(digest[1:8], "big")
-
-
-def _rank_response(response: Response) -> tuple[str, int, bool]:
-    """Rank the responses of a pair, whichever is called a; only where the author is the same is the rest looked at."""
-    return response.author, response.severity or 0, response.attack is not None
 
 
 def ask_repeatedly(protocol: Protocol, samples: int, comparison: Comparison) -> Plan[Judgment]:

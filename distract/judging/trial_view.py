@@ -23,9 +23,7 @@ def trial_document(trial: Trial) -> dict[str, Any]:
                 "order": order.title,
                 "requests": [
                     _exchange_document(*exchange, reading)
-                    for exchange, reading in zip(
-                        order.exchanges, _readings(order, trial.protocol.pass_mark), strict=True
-                    )
+                    for exchange, reading in _readings(order, trial.protocol.pass_mark)
                 ],
                 "judgments": [
                     {
@@ -77,9 +75,8 @@ def _trial_lines(trial: Trial) -> Iterator[str]:
     yield f"protocol {trial.protocol.name}: {line(trial.protocol.summary)}"
     for order in trial.orders:
         several = len(order.exchanges) > 1
-        for number, ((request, reply), reading) in enumerate(
-            zip(order.exchanges, _readings(order, trial.protocol.pass_mark), strict=True), 1
-        ):
+        readings = _readings(order, trial.protocol.pass_mark)
+        for number, ((request, reply), reading) in enumerate(readings, 1):
             yield ""
             yield f"── {order.title}{f', request {number} of {len(order.exchanges)}' if several else ''}"
             for message in request.messages:
@@ -120,17 +117,18 @@ def _answer(request: Request, reply: Reply) -> str:
     return f"{cut}{reply.text[-LONGEST:]}{' [cut at the token limit]' if reply.finish == 'length' else ''}"
 
 
-def _readings(order: OrderTrial, mark: float | None) -> list[str]:
-    """Say for each exchange what was read from it; a verdict is read from the last, a failure from its own."""
+def _readings(order: OrderTrial, mark: float | None) -> list[tuple[tuple[Request, Reply | None], str]]:
+    """Add to each exchange what was read from it; a verdict is read from the last, a failure from its own."""
     readings = [""] * len(order.exchanges)
     for judgment in order.judgments:
         failed = judgment.failure.reply if isinstance(judgment.failure, ParseFailure) else None
         at = next((index for index, (_, reply) in enumerate(order.exchanges) if reply is failed), -1)
-        if judgment.scores and [len(_shown(request)) for request, _ in order.exchanges] == [1, 1]:
+        shown = [len(request.slots.shown) if request.slots else 0 for request, _ in order.exchanges]
+        if judgment.scores and shown == [1, 1]:
             readings = [f"score {score:g}{_pass(score, mark)}, {_certainty(judgment)}" for score in judgment.scores]
         elif readings:
             readings[at] = _describe(judgment, order.title)
-    return readings
+    return list(zip(order.exchanges, readings, strict=True))
 
 
 def _indent(text: str) -> list[str]:
@@ -163,7 +161,3 @@ def _certainty(judgment: Judgment) -> str:
 
 def _name(outcome: Outcome | None) -> str:
     return {"a": "A wins", "b": "B wins", "tie": "a tie", None: "none"}[outcome]
-
-
-def _shown(request: Request) -> Sequence[object]:
-    return request.slots.shown if request.slots else ()

@@ -117,7 +117,9 @@ class VerdictSpec:
             return match if isinstance(match, Unread) else read(match[0])
         if self.path:
             value = search.find_value(text, self.path)
-            return Unread("truncated") if is_cut and isinstance(value, Unread) else _read_found(value, read)
+            if isinstance(value, Unread):
+                return Unread("truncated") if is_cut else value
+            return read(value)
         return Unread("truncated") if is_cut else read_line(search.last_line(text))
 
     def outcomes(self) -> tuple[tuple[str, str], ...]:
@@ -149,10 +151,6 @@ class VerdictSpec:
     @property
     def _group(self) -> str:
         return "verdict" if self.scale is None else "score"
-
-
-def _read_found(value: object, read: Callable[[object], Value | Unread]) -> Value | Unread:
-    return value if isinstance(value, Unread) else read(value)
 
 
 def parse_spec(table: Mapping[str, Any], is_pair: bool, fail: Complain) -> VerdictSpec:

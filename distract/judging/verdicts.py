@@ -18,11 +18,7 @@ SCORE_TOLERANCE = 1e-4
 
 
 def read_comparison(
-    reply: Reply,
-    prefill: str,
-    outcomes: Mapping[str, Outcome],
-    form: Format = BRACKETS,
-    material: Sequence[str] = (),
+    reply: Reply, prefill: str, outcomes: Mapping[str, Outcome], form: Format = BRACKETS, material: Sequence[str] = ()
 ) -> Judgment:
     """Read a judgment of two responses from one reply; a is the response shown first.
 
@@ -111,11 +107,7 @@ def compare_scores(a: float, b: float, tolerance: float = SCORE_TOLERANCE) -> Ou
 
 
 def read_shares(
-    reply: Reply,
-    prefill: str,
-    labels: tuple[str, ...],
-    form: Format = BRACKETS,
-    material: Sequence[str] = (),
+    reply: Reply, prefill: str, labels: tuple[str, ...], form: Format = BRACKETS, material: Sequence[str] = ()
 ) -> tuple[float, ...] | str:
     """Read the distribution of a reply's weight over the labels.
 

@@ -95,15 +95,8 @@ def check_fit(target: Target, options: Options, entries: Mapping[str, CatalogueE
     parameters, weights_gb = model_size(target)
     if parameters is None or device_map not in (None, "auto", "cpu") or (not gpus and AMD.exists()):
         return tensor_parallel
-    load = Load(
-        parameters,
-        engine="vllm" if on_vllm else "transformers",
-        quantization=options.quantization,
-        dtype=options.dtype,
-        weights_gb=weights_gb,
-        tensor_parallel=tensor_parallel,
-        spread=device_map == "auto",
-    )
+    engine, is_spread = "vllm" if on_vllm else "transformers", device_map == "auto"
+    load = Load(parameters, engine, options.quantization, options.dtype, weights_gb, tensor_parallel, is_spread)
     machine = Machine(gpus, hardware.free_memory())
     if on_vllm and options.model_options.get("tensor_parallel") is None:
         for count in _gpu_counts(machine):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -92,15 +93,9 @@ def _cgroup_limits(root: Path) -> list[int]:
         # In a container the path is often the host's, so some of these folders may be missing.
         for folder in (group / path.strip("/"), *(group / path.strip("/")).parents):
             if folder.is_relative_to(group):
-                limits += _read_limit(folder / file)
+                with suppress(OSError, ValueError):  # no such group, or "max"
+                    limits.append(int((folder / file).read_text()))
     return limits
-
-
-def _read_limit(file: Path) -> list[int]:
-    try:
-        return [int(file.read_text())]
-    except (OSError, ValueError):  # no such group, or "max"
-        return []
 
 
 def weights_bytes(folder: Path) -> int | None:

@@ -103,7 +103,6 @@ class HubModel:
 
     @cached_property
     def _config(self) -> Path:
-        """The model's configuration file, fetched from the hub if needed."""
         if self._prepare or self._is_folder:
             return Path(self._place) / "config.json"
         self._libraries()
@@ -113,7 +112,6 @@ class HubModel:
             return Path(str(cached_file(self.model, "config.json", revision=self.revision)))
 
     def _check_kind(self) -> None:
-        """Raise if the configuration names another kind of model."""
         try:
             content = self._config.read_bytes()
         except (OSError, DistractError):
@@ -149,8 +147,7 @@ class HubModel:
 
     def _libraries(self) -> tuple[Any, Any]:
         try:
-            with timer.time_part("load"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with timer.time_part("load"), warnings.catch_warnings(action="ignore"):
                 import torch
                 import transformers
         except ImportError as error:
@@ -205,8 +202,7 @@ def silence_transformers() -> Iterator[None]:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             yield
     finally:
         logging.set_verbosity(level)

@@ -15,7 +15,7 @@ from distract.core.errors import UsageError
 from distract.core.records import Message, Reply, Request
 from distract.models.opener import open_models
 from distract.models.options import Options
-from distract.models.transformers.entailment import EntailmentModel
+from distract.models.transformers.classifiers import EntailmentModel
 
 Make = Callable[..., Path]
 WORDS = [

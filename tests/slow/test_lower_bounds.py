@@ -120,11 +120,11 @@ def test_rating_systems_and_tables_work_at_the_lower_bounds(lowest: Path, tmp_pa
 def test_extras_work_at_the_lower_bounds(lowest: Path, tmp_path: Path) -> None:
     script = (
         "from distract.data.constraints.language import detect\n"
-        "from distract.data import hub\n"
+        "from distract.data.frames import load_hub_table\n"
         "import datasets\n"
         "assert detect('Das ist ein deutscher Satz und kein anderer.') == 'de'\n"
         "assert datasets.Dataset.from_list([{'a': 1}])[0] == {'a': 1}\n"
-        "assert hub\n"
+        "assert load_hub_table\n"
     )
     run_program(lowest, tmp_path, "python", "-c", script)
 

@@ -14,10 +14,9 @@ from hypothesis import given, strategies as st
 
 from distract.models.transformers import replies
 from distract.models.transformers.architecture import forward_operations, reach
-from distract.models.transformers.attention import Attention
 from distract.models.transformers.backend import Transformers
 from distract.models.transformers.chat import EncodedRequest
-from distract.models.transformers.packs import Sharing, lay_out
+from distract.models.transformers.packs import Attention, Sharing, lay_out
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 64,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 from loops import each
 
-from distract.models.transformers import precision
+from distract.models.transformers import weights
 from distract.models.transformers.architecture import Layer, layers, most_tokens, reach
 from distract.models.transformers.packs import lay_out
 
@@ -28,40 +28,40 @@ from distract.models.transformers.packs import lay_out
     ({"float32": 8.0, "bfloat16": 0.0, "float16": 0.0}, "float32"),
 )
 def test_other_dtype_must_be_clearly_faster(rates: dict[str, float], expected: str) -> None:
-    assert precision.choose_dtype(rates) == expected
+    assert weights.choose_dtype(rates) == expected
 
 
 def test_each_machine_decides_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     fast = {"float32": 1.0, "bfloat16": 9.0}
-    monkeypatch.setattr(precision, "measure_rates", lambda device: fast)
-    assert precision.find_dtype(tmp_path / "new") == "bfloat16"
+    monkeypatch.setattr(weights, "measure_rates", lambda device: fast)
+    assert weights.find_dtype(tmp_path / "new") == "bfloat16"
     fast["bfloat16"] = 0.1
-    assert precision.find_dtype(tmp_path / "new") == "bfloat16"
-    monkeypatch.setattr(precision, "_describe_machine", lambda on_gpu: "another")
-    assert precision.find_dtype(tmp_path / "new") == "float32"
+    assert weights.find_dtype(tmp_path / "new") == "bfloat16"
+    monkeypatch.setattr(weights, "_describe_machine", lambda on_gpu: "another")
+    assert weights.find_dtype(tmp_path / "new") == "float32"
     assert len(json.loads((tmp_path / "new/precision.json").read_text())) == 2
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "no json", '{"another": "int4"}'])
 def test_corrupt_measurement_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr(precision, "measure_rates", lambda device: {"float32": 1.0, "bfloat16": 9.0})
-    monkeypatch.setattr(precision, "_describe_machine", lambda on_gpu: "another")
+    monkeypatch.setattr(weights, "measure_rates", lambda device: {"float32": 1.0, "bfloat16": 9.0})
+    monkeypatch.setattr(weights, "_describe_machine", lambda on_gpu: "another")
     (tmp_path / "precision.json").write_text(content)
-    assert precision.find_dtype(tmp_path) == "bfloat16"
+    assert weights.find_dtype(tmp_path) == "bfloat16"
 
 
 def test_unwritable_folder_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr(precision, "measure_rates", lambda device: {"float32": 1.0, "bfloat16": 0.0})
+    monkeypatch.setattr(weights, "measure_rates", lambda device: {"float32": 1.0, "bfloat16": 0.0})
     (tmp_path / "file").write_text("")
-    assert precision.find_dtype(tmp_path / "file") == "float32"
+    assert weights.find_dtype(tmp_path / "file") == "float32"
 
 
 def test_this_machine_can_be_measured() -> None:
     pytest.importorskip("torch")
-    rates = precision.measure_rates("cpu", seconds=0.001)
+    rates = weights.measure_rates("cpu", seconds=0.001)
     # The range covers a slow phone up to faster than any processor; a higher rate means that timing failed.
     assert 1e8 < rates["float32"] < 1e14
 

@@ -229,8 +229,7 @@ NOISY = """
 import os, sys
 from distract.core.records import Message, Reply, Request
 from distract.models.ray.backend import RayWorkers
-from distract.models.ray.cluster import Share
-from distract.models.ray.pool import RayPool
+from distract.models.ray.cluster import RayPool, Share
 
 class Noisy:
     identity, reads_slots = {"model": "noisy"}, False

@@ -15,12 +15,12 @@ from distract.core.errors import UsageError
 from distract.core.plugin import Comparison
 from distract.core.records import Case, Message, Request
 from distract.judging.judge import Judge
-from distract.judging.reward import reward as protocol
+from distract.judging.providers.reward import PROTOCOL as protocol
 from distract.models.opener import open_judge
 from distract.models.options import Options
 from distract.models.transformers.architecture import reward_labels
 from distract.models.transformers.backend import Transformers
-from distract.models.transformers.reward import RewardModel
+from distract.models.transformers.classifiers import RewardModel
 
 STEPS, BATCH = 120, 16
 

@@ -17,11 +17,11 @@ from test_server_bounds import TOO_LARGE, Endless, ask_texts, compress_answer, s
 from distract.core.backend import StreamingBackend
 from distract.core.errors import BackendError
 from distract.core.records import Message, Reply, Request
-from distract.models.server import http
+from distract.models.server import calls
 from distract.models.server.backend import OpenAI
+from distract.models.server.calls import LARGE, MOST, STEP
 from distract.models.server.capabilities import Capabilities
 from distract.models.server.completions import Completion, Token, read_reply
-from distract.models.server.http import LARGE, MOST, STEP
 
 pytest.importorskip("openai")
 
@@ -91,16 +91,16 @@ def test_server_with_oversized_answers_ends_the_run() -> None:
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 def test_compression_bomb_is_unpacked_up_to_the_limit(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     held = []
-    add = http._Body.add
+    add = calls._Body.add
 
-    def added(self: http._Body, chunk: bytes) -> bytes:
+    def added(self: calls._Body, chunk: bytes) -> bytes:
         before = len(self.data)
         try:
             return add(self, chunk)
         finally:
             held.append((len(self.data), len(self.data) - before))
 
-    monkeypatch.setattr(http._Body, "add", added)
+    monkeypatch.setattr(calls._Body, "add", added)
     with serve_odd(compress_answer(completion("a" * (4 * MOST)), encoding)) as server:
         odd, fine = ask_texts(server.url, "odd", "fine")
     assert (odd.failure, fine.text) == (f"no reply: {TOO_LARGE}, 2 attempts", "fine")
@@ -122,18 +122,18 @@ def test_verdict_search_takes_linear_time() -> None:
 
 
 def test_few_large_answers_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    alive: weakref.WeakSet[http._Body] = weakref.WeakSet()
+    alive: weakref.WeakSet[calls._Body] = weakref.WeakSet()
     peak = [0]
-    add = http._Body.add
+    add = calls._Body.add
 
-    def added(self: http._Body, chunk: bytes) -> bytes:
+    def added(self: calls._Body, chunk: bytes) -> bytes:
         alive.add(self)
         left = add(self, chunk)
         peak[0] = max(peak[0], sum(len(body.data) for body in alive))
         return left
 
-    monkeypatch.setattr(http._Body, "add", added)
-    monkeypatch.setattr(http, "PLACES", 2)
+    monkeypatch.setattr(calls._Body, "add", added)
+    monkeypatch.setattr(calls, "PLACES", 2)
     size = 3 * 2**20
     with FakeServer(lambda request: completion("x" * size)) as server:
         judge = OpenAI("m", base_url=server.url, concurrency=24)

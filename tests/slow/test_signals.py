@@ -22,13 +22,13 @@ FOR_EVER = "from distract.core import signals\nsignals.GRACE = 10000.0"
 """A wait longer than any test: code that ends earlier has not waited."""
 
 HALTED = """
-from distract.models.server import stream
-halt = stream.ThreadedStream.halt
+from distract.models.server import backend
+halt = backend.ThreadedStream.halt
 def told(self):
     given_up = halt(self)
     print("halted", flush=True)
     return given_up
-stream.ThreadedStream.halt = told
+backend.ThreadedStream.halt = told
 """
 """Signals the end of sending to a server."""
 

@@ -18,8 +18,7 @@ from distract.core.plan import drive
 from distract.core.plugin import Protocol
 from distract.core.records import BASELINE, Case, Reply, Response, Row
 from distract.judging.functions.declaration import declare
-from distract.judging.functions.parameters import bind
-from distract.judging.functions.protocol import make_protocol
+from distract.judging.functions.protocol import bind, make_protocol
 from distract.judging.orders import Manner, Orders
 from distract.studies.attack.exchange import (
     LEAST,

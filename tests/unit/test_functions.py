@@ -25,7 +25,7 @@ from distract.judging.functions import verdicts
 from distract.judging.functions.backend import FunctionBackend
 from distract.judging.functions.declaration import JudgeFunction, declare
 from distract.judging.functions.digest import identify, list_modules
-from distract.judging.functions.parameters import bind
+from distract.judging.functions.protocol import bind
 from distract.judging.functions.source import find, register
 from distract.judging.judge import Judge
 from distract.judging.orders import ask_in_orders

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from loops import each
 
-from distract.core import mounts
+from distract.core import replyfile
 from distract.core.errors import UsageError
 from distract.core.store import Store
 
@@ -28,7 +28,7 @@ a line that nobody expects
 @pytest.fixture(autouse=True)
 def _listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mountinfo").write_text(LINES, encoding="utf-8")
-    monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "mountinfo")
+    monkeypatch.setattr(replyfile, "MOUNTS", tmp_path / "mountinfo")
 
 
 @each(
@@ -46,18 +46,18 @@ def _listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("/café/replies.sqlite", "ceph", True),
 )
 def test_longest_mount_decides(place: str, kind: str, is_network: bool) -> None:
-    assert mounts.find_type(Path(place)) == kind
-    assert mounts.find_network(Path(place)) == (kind if is_network else None)
+    assert replyfile.find_type(Path(place)) == kind
+    assert replyfile.find_network(Path(place)) == (kind if is_network else None)
 
 
 def test_unreadable_list_says_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "absent")
-    assert mounts.find_network(Path("/home/me/s.sqlite")) is None
+    monkeypatch.setattr(replyfile, "MOUNTS", tmp_path / "absent")
+    assert replyfile.find_network(Path("/home/me/s.sqlite")) is None
 
 
 def test_real_list_names_the_type_of_this_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.undo()
-    assert (mounts.find_type(tmp_path) is None) == (not mounts.MOUNTS.exists())
+    assert (replyfile.find_type(tmp_path) is None) == (not replyfile.MOUNTS.exists())
 
 
 @each("place", "net/s.sqlite", "net/new/s.sqlite", "link/s.sqlite", "link.sqlite")
@@ -67,7 +67,7 @@ def test_store_on_a_network_is_refused_with_the_reason(place: str, tmp_path: Pat
     (tmp_path / "link").symlink_to(mount)
     (mount / "old.sqlite").write_bytes(b"1")
     (tmp_path / "link.sqlite").symlink_to(mount / "old.sqlite")
-    mounts.MOUNTS.write_text(f"{LINES}40 22 0:49 / {mount} rw - nfs server:/ rw\n", encoding="utf-8")
+    replyfile.MOUNTS.write_text(f"{LINES}40 22 0:49 / {mount} rw - nfs server:/ rw\n", encoding="utf-8")
     with pytest.raises(UsageError) as caught:
         Store(tmp_path / place, {"model": "m"})
     assert str(caught.value) == (

@@ -20,9 +20,8 @@ from distract.core.prompts import parse
 from distract.core.records import Case, Constraint, Judgment, Reply, Request, Response
 from distract.judging.case_texts import FORMAT_CRITERION
 from distract.judging.judge import Judge
-from distract.judging.judge_file import read_judge
+from distract.judging.judge_file import read_judge, read_protocol
 from distract.judging.orders import ask_in_orders
-from distract.judging.prompt_file import read_protocol
 from distract.judging.verdict_search import MOST_SEARCHED, parse_path
 from distract.judging.verdict_spec import VerdictSpec, infer_table, parse_spec
 from distract.models.opener import open_judge, open_models

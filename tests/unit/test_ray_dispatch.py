@@ -24,7 +24,7 @@ from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.models.opener import open_judge
 from distract.models.options import Options
-from distract.models.ray.backend import RayWorkers
+from distract.models.ray.backend import RayWorkers, WorkerStream, cut_round
 from distract.models.ray.cluster import Node, Share, _print_logs, describe_nodes, divide, list_nodes
 from distract.models.ray.dispatch import (
     AHEAD,
@@ -38,7 +38,6 @@ from distract.models.ray.dispatch import (
     Outcome,
     Ready,
 )
-from distract.models.ray.stream import WorkerStream, cut_round
 from distract.models.scripted import ScriptedBackend
 from distract.models.server.addresses import parse_address, parse_addresses
 from distract.models.server.backend import OpenAI

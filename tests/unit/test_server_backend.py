@@ -14,9 +14,8 @@ from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
 from distract.judging import verdicts
 from distract.judging.parsers import BRACKETS
-from distract.models.server.backend import OpenAI
+from distract.models.server.backend import Endpoint, OpenAI
 from distract.models.server.capabilities import Capabilities, seed
-from distract.models.server.endpoint import Endpoint
 from distract.models.server.faults import retry_after
 from distract.models.server.requests import LONGEST_BACKOFF, backoff
 

@@ -26,15 +26,13 @@ from distract.core.exchange import settle
 from distract.core.records import Message, Reply, Request, Role
 from distract.core.store import Store
 from distract.core.usage import Tally
-from distract.models.server.backend import OpenAI
+from distract.models.server.backend import Endpoint, OpenAI, ThreadedStream
+from distract.models.server.calls import LARGE, MOST, PLACES, STEP
 from distract.models.server.completions import read_completion as read_completion
-from distract.models.server.endpoint import Endpoint
 from distract.models.server.faults import LONGEST_PAUSE, retry_after
-from distract.models.server.http import LARGE, MOST, PLACES, STEP
 from distract.models.server.places import Place
 from distract.models.server.requests import Session
 from distract.models.server.secrets import scrub_values
-from distract.models.server.stream import ThreadedStream
 
 pytest.importorskip("openai")
 
@@ -168,7 +166,7 @@ def test_large_answers_are_read_off_the_timing_thread(monkeypatch: pytest.Monkey
         places[len(json.dumps(value)) > LARGE].add(threading.current_thread().name)
         return scrub_values(value, scrub)
 
-    monkeypatch.setattr("distract.models.server.http.scrub_values", noted)
+    monkeypatch.setattr("distract.models.server.calls.scrub_values", noted)
     with FakeServer(lambda request: completion(request.content * (200_000 if request.content == "L" else 1))) as server:
         large, small = ask_texts(server.url, "L", "s")
     assert (len(large.text), small.text, places[False]) == (200_000, "s", {"distract-server"})

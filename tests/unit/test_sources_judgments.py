@@ -388,7 +388,7 @@ def test_human_votes_are_read_as_votes_or_as_cases() -> None:
 
 
 def test_labelled_hub_sets_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distract.data.hub.load_table", lambda *_: open_table(GOLDEN / "rewardbench.jsonl"))
+    monkeypatch.setattr("distract.data.frames.load_hub_table", lambda *_: open_table(GOLDEN / "rewardbench.jsonl"))
     for spec in ("hub:org/name", "rewardbench:hub:org/name"):
         (source,) = read(spec)
         assert (source.format, source.matches.models) == ("rewardbench", ("response_1", "response_2"))

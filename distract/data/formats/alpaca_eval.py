@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from distract.core.errors import DataError, UsageError
 from distract.core.records import Case, Response
 from distract.data.fields import Item
-from distract.data.formats.reader import Omission, Reader
-from distract.data.rows import has_all, name_rows
+from distract.data.formats.reader import Omission, Reader, has_all, name_rows
 from distract.data.tables import Table
 
 

@@ -15,9 +15,8 @@ from distract.core.records import Case, Constraint, Response
 from distract.data import prompt_parts
 from distract.data.constraints import ConstraintError, UnavailableError, list_kinds, parse
 from distract.data.fields import Item
-from distract.data.formats.reader import ConstrainedPrompt, Omission, Reader
+from distract.data.formats.reader import ConstrainedPrompt, Omission, Reader, has_all, read_author
 from distract.data.prompt_parts import split_prompt
-from distract.data.rows import has_all, read_author
 from distract.data.tables import Table
 
 
@@ -29,7 +28,10 @@ class _AnswerFiles:
 
 def join(table: Table, further: Mapping[str, Table]) -> Iterator[Case | Omission]:
     """A case for each prompt with responses, and an omission for the others."""
-    answers = _read_all(further)
+    answers = [*map(_read_answers, further.values())]
+    authors = [answer.author for answer in answers]
+    if twice := [author for author in authors if authors.count(author) > 1]:
+        raise UsageError(f"--responses: two files are named after the author {twice[0]!r}; rename one of them")
     known_prompts = set[str]()
     for key, prompt, constraints in _read_entries(table):
         known_prompts.add(prompt)
@@ -104,14 +106,6 @@ def _read_answers(table: Table) -> _AnswerFiles:
     if not by_prompt:
         raise DataError("holds no responses", path=table.where)
     return _AnswerFiles(author, by_prompt)
-
-
-def _read_all(further: Mapping[str, Table]) -> list[_AnswerFiles]:
-    answers = [*map(_read_answers, further.values())]
-    authors = [answer.author for answer in answers]
-    if twice := [author for author in authors if authors.count(author) > 1]:
-        raise UsageError(f"--responses: two files are named after the author {twice[0]!r}; rename one of them")
-    return answers
 
 
 READER = Reader(

@@ -18,9 +18,8 @@ from distract.core.errors import DataError
 from distract.core.records import Case, Response
 from distract.data.conversations import LeftOut, Turns, read_turns
 from distract.data.fields import DECODER, Item
-from distract.data.formats.reader import Omission, Reader
+from distract.data.formats.reader import Omission, Reader, has_all, read_number
 from distract.data.formats.table import AUTHOR
-from distract.data.rows import has_all
 from distract.data.tables import Table
 
 FAILED = "the sample failed"
@@ -51,8 +50,8 @@ def read_inspect(table: Table) -> Iterator[Case | Omission]:
 
 def name_sample(item: Item) -> str:
     """The name of a sample, which differs between the epochs of a log."""
-    epoch = "" if item.value.get("epoch", 1) == 1 else f"-epoch-{_read_id(item, 'epoch')}"
-    return item.check_name(f"item-{_read_id(item, 'id')}{epoch}", "id")
+    epoch = "" if item.value.get("epoch", 1) == 1 else f"-epoch-{read_number(item, 'epoch')}"
+    return item.check_name(f"item-{read_number(item, 'id')}{epoch}", "id")
 
 
 def read_sample(item: Item) -> Case | Omission:
@@ -64,7 +63,7 @@ def read_sample(item: Item) -> Case | Omission:
     prompt = _read_prompt(item, "input")
     if isinstance(prompt, Omission):
         return prompt
-    name = item.check_name(f"item-{_read_id(item, 'id')}", "id")
+    name = item.check_name(f"item-{read_number(item, 'id')}", "id")
     target = item.value.get("target")
     reference = (target,) if isinstance(target, str) and target.strip() and len(prompt.users) == 1 else ()
     response = Response(read_author(output, "model"), (*prompt.answers, item.checked(text, "output", empty=True)))
@@ -128,7 +127,7 @@ def read_samples(table: Table) -> Iterator[Case | Omission]:
         raise DataError(problem, path=table.where)
     seen = set[str]()
     for item in table.items():
-        name = item.check_name(f"item-{_read_id(item, 'doc_id')}", "doc_id")
+        name = item.check_name(f"item-{read_number(item, 'doc_id')}", "doc_id")
         if name in seen:
             yield Omission(REPEATED, prompt=False)
             continue
@@ -175,11 +174,6 @@ def _read_prompt(item: Item, field: str) -> Turns | Omission:
         return read_turns(item, field, "user")
     except LeftOut as reason:
         return Omission(str(reason))
-
-
-def _read_id(item: Item, field: str) -> str:
-    value = item.value.get(field)
-    return str(value) if type(value) is int else item.name(field)
 
 
 def read_author(item: Item, field: str) -> str:

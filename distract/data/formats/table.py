@@ -16,14 +16,24 @@ from itertools import islice
 from distract.core.errors import DataError
 from distract.core.printable import count
 from distract.core.records import Case, Response
-from distract.data.columns import SHAPES, Columns, MapError, format_map, has_case, list_names, match_columns, parse_map
+from distract.data.columns import (
+    SHAPES,
+    Columns,
+    MapError,
+    add_paths,
+    format_map,
+    has_case,
+    list_missing,
+    list_names,
+    match_columns,
+    parse_map,
+    propose,
+    read_path,
+)
 from distract.data.conversations import LeftOut, Parse, Turns, choose_parser, find_speakers, parse_literal, read_turns
 from distract.data.fields import Item
-from distract.data.formats.reader import BetterFirst, Omission, Reader
+from distract.data.formats.reader import BetterFirst, Omission, Reader, name_rows, read_number
 from distract.data.labels import Label, make_label, make_word, read_passes
-from distract.data.paths import add_paths, read_path
-from distract.data.proposals import list_missing, propose
-from distract.data.rows import name_rows
 from distract.data.tables import Table
 
 _SUMMARY = "a prompt and one or two responses"
@@ -159,7 +169,7 @@ def _read_row(name: str, item: Item, columns: Columns, parsers: Mapping[str, Par
         (first, *users[1:]),
         responses,
         read_label(item, responses) if read_label else AUTHORS[0] if roles == SHAPES[0] else None,
-        source=_read_source(item, names.get("source")),
+        source=read_number(item, names["source"]) if "source" in names and item.has(names["source"]) else None,
         reference=(reference,) if reference.strip() and len(users) == 1 else (),
     )
 
@@ -185,13 +195,6 @@ def _name_authors(item: Item, columns: Columns) -> Sequence[str]:
             if len({*authors}) == len(authors):
                 return authors
     return columns.responses
-
-
-def _read_source(item: Item, column: str | None) -> str | None:
-    if column is None or not item.has(column):
-        return None
-    value = item.value[column]
-    return str(value) if type(value) is int else item.name(column)
 
 
 def _join_turns(item: Item, column: str, prompt: Turns | None, response: Turns) -> Turns:

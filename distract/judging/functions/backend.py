@@ -1,24 +1,181 @@
-"""A judge function as a backend: a request holds the arguments of a call, and its reply the verdict."""
+"""A judge function as a backend: a request holds the arguments of a call, and its reply the verdict.
+
+Several calls run at once, in threads that a call without end cannot keep the run waiting for. A call that takes longer
+than the time limit is *lost*: nobody waits for it any longer, and its thread may never come back. When as many calls
+are lost as may run at once, the run ends.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
+import queue
 import threading
+import time
+import traceback
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from distract.core.backend import Batch, reply_through
+from distract.core.errors import PLUGIN_ERRORS, BackendError, describe_error, redirect_output
 from distract.core.plugin import Protocol
-from distract.core.records import Reply, Request
+from distract.core.records import NO_REPLY, Reply, Request
 from distract.judging.functions import verdicts
 from distract.judging.functions.declaration import JudgeFunction
 from distract.judging.functions.digest import identify
-from distract.judging.functions.parameters import bind
-from distract.judging.functions.protocol import make_protocol
-from distract.judging.functions.stream import CallStream
+from distract.judging.functions.protocol import bind, make_protocol
+
+QUEUED = 128
+"""Calls that wait beside those in progress, so that the store answers and keeps many at a time."""
+
+Call = Callable[[Request], Any]
+"""Calls the function with the arguments in a request, or makes its coroutine."""
+
+
+class CallStream:
+    """A ``Stream`` of calls, at most ``most`` at once.
+
+    ``call`` makes the call or, with a ``loop``, its coroutine; ``read`` reads a value.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        call: Call,
+        read: Callable[[object], Reply],
+        *,
+        most: int,
+        timeout: float,
+        fail_fast: bool,
+        loop: asyncio.AbstractEventLoop | None,
+    ) -> None:
+        self.capacity = most + QUEUED
+        self._name, self._call, self._read = name, call, read
+        self._most, self._timeout, self._fail_fast = most, timeout, fail_fast
+        self._loop, self._tasks, self._room = loop, dict[int, Future[None]](), asyncio.Semaphore(most)
+        self._work: queue.SimpleQueue[tuple[int, Request] | None] = queue.SimpleQueue()
+        self._arrivals: queue.SimpleQueue[tuple[int, Reply | BaseException]] = queue.SimpleQueue()
+        self._pending = set[int]()  # tickets whose replies are still wanted
+        self._begun: dict[int, float] = {}  # when each call in progress began, by ticket
+        self._threads = self._lost = 0
+        self._failure: BackendError | None = None
+        self._streams = contextlib.ExitStack()
+        # Nothing that a function prints may get into the document on stdout.
+        self._streams.enter_context(redirect_output())
+
+    def submit(self, ticket: int, request: Request) -> None:
+        """Take a request; returns at once."""
+        self._pending.add(ticket)
+        if self._loop is not None:
+            self._tasks[ticket] = asyncio.run_coroutine_threadsafe(self._await_call(ticket, request), self._loop)
+            return
+        if self._threads - self._lost < min(len(self._pending), self._most):
+            self._threads += 1
+            threading.Thread(target=self._serve, name="distract-judge", daemon=True).start()
+        self._work.put((ticket, request))
+
+    def collect(self, timeout: float) -> Batch:
+        """Replies since the last call; waits at most ``timeout`` seconds for the first."""
+        self._check()
+        arrivals: list[tuple[int, Reply | BaseException]] = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                arrivals.append(self._arrivals.get(timeout=0.0 if arrivals else timeout))
+        batch = []
+        for ticket, arrival in arrivals:
+            self._tasks.pop(ticket, None)
+            if ticket in self._pending:  # else a lost call came back
+                self._pending.remove(ticket)
+                if reply := arrival if isinstance(arrival, Reply) else self._fail(arrival):
+                    batch.append((ticket, reply))
+        batch = batch or self._drop_late()
+        if not batch:
+            self._check()
+        return batch
+
+    def halt(self) -> Collection[int]:
+        """See ``Stream.halt``; gives up calls that have not begun."""
+        waiting = self._pending - self._begun.keys()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._work.get_nowait()
+        self._pending -= waiting
+        return waiting
+
+    def close(self) -> Batch:
+        """Abandon calls in flight; returns replies not yet collected."""
+        self.halt()
+        for _ in range(self._threads):
+            self._work.put(None)
+        for task in self._tasks.values():
+            task.cancel()
+        self._tasks.clear()
+        self._streams.close()
+        late = [self._arrivals.get_nowait() for _ in range(self._arrivals.qsize())]
+        return [(ticket, reply) for ticket, reply in late if ticket in self._pending and isinstance(reply, Reply)]
+
+    def _serve(self) -> None:
+        while item := self._work.get():
+            ticket, request = item
+            self._begun[ticket] = time.monotonic()
+            try:
+                reply: Reply | BaseException = self._finish(self._call(request))
+            except PLUGIN_ERRORS as error:
+                reply = error
+            self._arrivals.put((ticket, reply))
+            self._begun.pop(ticket, None)
+
+    async def _await_call(self, ticket: int, request: Request) -> None:
+        async with self._room:
+            self._begun[ticket] = time.monotonic()
+            try:
+                call: Awaitable[object] = self._call(request)
+                reply: Reply | BaseException = self._finish(await call)
+            except PLUGIN_ERRORS as error:
+                reply = error
+            self._arrivals.put((ticket, reply))
+            self._begun.pop(ticket, None)
+
+    def _finish(self, value: object) -> Reply:
+        if asyncio.iscoroutine(value):
+            value.close()
+            return Reply(failure="returned a coroutine that nobody awaited; declare the function with async def")
+        return self._read(value)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _fail(self, error: BaseException) -> Reply | None:
+        """Turn an error into a reply; None if it ends the run."""
+        if isinstance(error, BackendError):  # the function itself says so
+            self._failure = error
+        elif self._fail_fast:
+            self._failure = BackendError(f"{self._name} raised {describe_error(error)}; --fail-fast stops here")
+        else:
+            return verdicts.fail(error, "".join(traceback.format_exception(error)))
+        return None
+
+    def _drop_late(self) -> list[tuple[int, Reply]]:
+        begun, now = self._begun.copy(), time.monotonic()  # the threads change it
+        late = [ticket for ticket, begin in begun.items() if ticket in self._pending and now - begin > self._timeout]
+        for ticket in late:
+            self._pending.remove(ticket)
+            if task := self._tasks.pop(ticket, None):
+                task.cancel()
+        self._lost += len(late)
+        problem = f"did not return within {self._timeout:g} s"
+        if self._lost < self._most:
+            return [(ticket, Reply(failure=f"{NO_REPLY}: the function {problem}")) for ticket in late]
+        self._failure = BackendError(
+            f"{self._lost} calls of {self._name} {problem} each, as many as may run at once (--concurrency); give them "
+            "longer with --timeout"
+        )
+        return []
 
 
 class FunctionBackend:

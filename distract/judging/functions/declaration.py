@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, overload
 
 from distract.core.errors import UsageError
+from distract.core.plugin import is_scale_end
 from distract.judging.functions.adaptation import adapt
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,13 +48,13 @@ class JudgeFunction:
         if self.better not in ("higher", "lower"):
             raise UsageError(f"judge {self.name}: better={self.better!r}: expected 'higher' or 'lower'")
         ends = self.scale
-        if not (isinstance(ends, tuple | list) and len(ends) == 2 and all(map(_is_number_or_none, ends))):
+        if not (isinstance(ends, tuple | list) and len(ends) == 2 and all(map(is_scale_end, ends))):
             raise UsageError(f"judge {self.name}: scale={ends!r}: expected two numbers, such as (0, 10)")
         low, high = (-math.inf if ends[0] is None else ends[0]), (math.inf if ends[1] is None else ends[1])
         if not low < high:
             raise UsageError(f"judge {self.name}: scale={ends!r}: expected the lower number first")
         mark = self.pass_mark
-        if mark is not None and not (_is_number_or_none(mark) and low <= mark <= high):
+        if mark is not None and not (is_scale_end(mark) and low <= mark <= high):
             raise UsageError(f"judge {self.name}: pass_mark={mark!r}: expected a number on the scale")
         functools.update_wrapper(self, self.function, updated=())
 
@@ -122,7 +123,3 @@ def declare(function: Callable[..., Any], name: str | None = None, **declaration
     declaration = {**defaults, **declaration}
     own = getattr(function, "__name__", None) or getattr(getattr(function, "func", function), "__name__", None)
     return JudgeFunction(function, name or own or type(function).__name__, **declaration)
-
-
-def _is_number_or_none(value: object) -> bool:
-    return value is None or (type(value) in (int, float) and math.isfinite(value))  # type: ignore[arg-type]

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from distract.core.errors import UsageError
+from distract.judging.functions.adaptation import NeighbourJudge
 from distract.judging.functions.declaration import JudgeFunction
-from distract.judging.functions.neighbours import NeighbourJudge
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\bdistract_\w+_[0-9a-f]{12}\.")
 """What differs between processes and machines: addresses, and modules that ``load_file`` named."""

@@ -6,17 +6,23 @@ verdict:``) or chosen (``I choose``), in words of ``vocabulary.toml``. Verdicts 
 after the answer runs on into another question. A text with two different verdicts, neither of them final, has none
 (None), which is a finding about the judge. Nothing here raises. A bare label is a complete answer in every format.
 
-    answer           an answer without thoughts, normalised, up to the first invented turn
+    verdict_formats  cleans an answer (thoughts, white space, invented turns), and finds the verdicts of a format
     own_words        masks quotations
-    verdict_formats  finds the verdicts of a format
     vocabulary       words that announce a verdict, and words that speak against one
-    sentences        whether a sentence upholds its verdict
-    statements       which verdict is final
+    statements       whether a sentence upholds its verdict, and which verdict is final
 """
 
 from __future__ import annotations
 
-from distract.judging.parsers.answer import strip_thoughts
-from distract.judging.parsers.verdict_formats import BRACKETS, GRADED, JSON, LETTER, OUTPUT, RANKING, Format
+from distract.judging.parsers.verdict_formats import (
+    BRACKETS,
+    GRADED,
+    JSON,
+    LETTER,
+    OUTPUT,
+    RANKING,
+    Format,
+    strip_thoughts,
+)
 
 __all__ = ["BRACKETS", "GRADED", "JSON", "LETTER", "OUTPUT", "RANKING", "Format", "strip_thoughts"]

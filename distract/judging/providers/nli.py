@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from distract.core.backend import Backend
 from distract.judging.providers.transformers import TransformersOptions
@@ -12,17 +12,10 @@ from distract.models.options import Options
 from distract.models.provider import Entries, Provider, Target
 
 
-@dataclass(frozen=True)
-class EntailmentOptions(TransformersOptions):
-    """The settings of models of natural language inference: those of transformers."""
+def _open(target: Target, options: TransformersOptions) -> Backend:
+    from distract.models.transformers.classifiers import EntailmentModel
 
-
-def _open(target: Target, options: EntailmentOptions) -> Backend:
-    from distract.models.transformers.entailment import EntailmentModel
-
-    return EntailmentModel(
-        target.model, **options.collect(target), device_map=options.device_map, batch_tokens=options.batch_tokens
-    )
+    return EntailmentModel(target.model, **options.collect(target))
 
 
 def _resolve(name: str, options: Options, entries: Entries) -> Target:
@@ -33,7 +26,7 @@ nli = Provider(
     "nli",
     {"nli:MODEL": "a model of natural language inference, a hub id or a folder; reads rewrites, judges nothing"},
     _open,
-    options=EntailmentOptions,
+    options=TransformersOptions,
     extra="local",
     library="transformers",
     resolve=_resolve,

@@ -18,9 +18,8 @@ from distract.models.options import flag, setting
 from distract.models.provider import Provider, Target
 from distract.models.ranges import NumberRange
 from distract.models.ray.backend import RayWorkers
-from distract.models.ray.cluster import Share, describe_nodes, divide, list_nodes
-from distract.models.ray.loadable import LoadableBackend
-from distract.models.ray.pool import RayPool, list_held
+from distract.models.ray.cluster import RayPool, Share, describe_nodes, divide, list_held, list_nodes
+from distract.models.ray.dispatch import LoadableBackend
 
 ENGINES = {
     "transformers": (transformers.transformers, transformers.TransformersOptions),
@@ -88,15 +87,8 @@ def _check_fit(target: Target, engine: str, settings: transformers.LocalOptions,
     # A fraction of a GPU leaves the others their memory.
     cards = [replace(gpu, free=int(gpu.free * min(1, share.gpus))) for gpu in gpus()[: math.ceil(share.gpus)]]
     machine = Machine(cards, memory if memory is None else memory // workers)
-    load = Load(
-        parameters or 0,
-        engine,
-        settings.quantization,
-        settings.dtype,
-        weights_gb,
-        tensor_parallel=max(1, len(cards)),
-        spread=True,
-    )
+    most = max(1, len(cards))
+    load = Load(parameters or 0, engine, settings.quantization, settings.dtype, weights_gb, most, spread=True)
     if parameters is not None and (
         problem := explain_misfit(f"one of {workers} workers with {target.name}", load, machine, {})
     ):

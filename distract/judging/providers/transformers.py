@@ -53,13 +53,15 @@ class TransformersOptions(LocalOptions):
         None, "tokens per forward pass; by default as many as free memory allows", WholeRange(64)
     )
 
+    def collect(self, target: Target) -> dict[str, Any]:
+        """Return the arguments of a backend for a target."""
+        return {**super().collect(target), "device_map": self.device_map, "batch_tokens": self.batch_tokens}
+
 
 def _open(target: Target, options: TransformersOptions) -> Backend:
     from distract.models.transformers.backend import Transformers
 
-    return Transformers(
-        target.model, **options.collect(target), device_map=options.device_map, batch_tokens=options.batch_tokens
-    )
+    return Transformers(target.model, **options.collect(target))
 
 
 transformers = Provider(

@@ -14,11 +14,9 @@ from typing import Any, Generic, NoReturn, TypeVar
 from distract.core.errors import DataError, DistractError
 from distract.data.tables import open_table
 from distract.judging.published import inspect_logs, judgebench, llmbar, mt_bench, own_runs, promptfoo, reife
-from distract.judging.published.output_files import first_object
-from distract.judging.published.published_runs import PublishedRun
+from distract.judging.published.published_runs import PublishedRun, first_object
 
 _Read = Callable[[Sequence[Path]], tuple[PublishedRun, ...]]
-
 
 _T = TypeVar("_T")
 

@@ -17,9 +17,8 @@ from distract.core.errors import DataError
 from distract.core.printable import count
 from distract.core.records import BASELINE, PASS_MARK, Answer, Case, Judgment, Reply, Row, Side
 from distract.data.tables import Table
-from distract.judging.published import output_files, published_runs
-from distract.judging.published.output_files import OutputFile
-from distract.judging.published.published_runs import STORED, Names, PublishedRun
+from distract.judging.published import published_runs
+from distract.judging.published.published_runs import STORED, Names, OutputFile, PublishedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +50,7 @@ def grade(
 
 
 def assemble_runs(
-    responses: Iterable[GradedResponse],
-    tables: Sequence[Table],
-    remarks: Sequence[str] = (),
+    responses: Iterable[GradedResponse], tables: Sequence[Table], remarks: Sequence[str] = ()
 ) -> tuple[PublishedRun, ...]:
     """Assemble one run per grader; of two grades for one response, the first counts. The first run has the remarks."""
     graders: dict[Names, dict[tuple[str, str], Row]] = {}
@@ -76,7 +73,7 @@ def assemble_runs(
         raise DataError("holds no grades to replay; grade its responses first", path=path)
     files = [OutputFile(Path(table.where), "", table.checksum()) for table in tables]
     source = str(path if len(files) == 1 else os.path.commonpath([table.where for table in tables]))
-    sha256 = output_files.checksum(files)
+    sha256 = published_runs.checksum(files)
     runs = [
         PublishedRun(
             *names,

@@ -27,7 +27,7 @@ from distract.data.fields import Item
 from distract.data.formats.logs import FAILED, has_samples, name_sample, read_author, read_sample
 from distract.data.formats.table import AUTHOR
 from distract.data.tables import Table, open_table
-from distract.judging.published import output_files
+from distract.judging.published import published_runs
 from distract.judging.published.graded_responses import GradedResponse, assemble_runs, grade
 from distract.judging.published.published_runs import Names, PublishedRun
 
@@ -50,14 +50,12 @@ class _Score:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """A sample with its scores by protocol."""
-
     name: str
     author: str
     case: Case | None  # None if its texts are no turns
     failure: str  # why a missing score is missing
     is_answered: bool
-    scores: Mapping[str, _Score]
+    scores: Mapping[str, _Score]  # by protocol
 
     def score(self, protocol: str) -> _Score | None:
         """The score under a protocol; a scorer with several keys may have none of them for this sample."""
@@ -66,7 +64,7 @@ class _Sample:
 
 def can_read(path: Path) -> bool:
     """Whether a file begins like a log of inspect_ai."""
-    head = output_files.head(path)
+    head = published_runs.head(path)
     return path.suffix == ".eval" or head.startswith(b"PK\x03\x04") or _JSON.match(head) is not None
 
 

@@ -16,7 +16,7 @@ from distract.core.errors import DataError
 from distract.core.records import Case, Outcome, Response
 from distract.data.fields import Item
 from distract.judging.parsers import BRACKETS, GRADED, OUTPUT, RANKING, Format
-from distract.judging.published import output_files, published_runs
+from distract.judging.published import published_runs
 from distract.judging.published.published_runs import Names, OrderJudgments, PublishedComparison, PublishedRun, Slot
 
 FIELDS = {"pair_id", "response_A", "response_B", "judgments"}
@@ -45,7 +45,7 @@ def can_read(value: Mapping[str, Any]) -> bool:
 def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     """Read the run of a file."""
     (path,) = paths
-    source = output_files.read_output(path)
+    source = published_runs.read_output(path)
     items = list(source.items())
     judgments = [judgment for item in items for judgment in _list_judgments(item) if judgment]
     inner = [_inner_judgment(judgment) for judgment in judgments]
@@ -56,7 +56,7 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
         if len(values) > 1:
             problem = f"has two values, {' and '.join(sorted(values)[:2])}; split the file"
             raise DataError(problem, path=path, field=field)
-    data = output_files.check_name(f"judgebench {min(authors)}", path, "response_model")
+    data = published_runs.check_name(f"judgebench {min(authors)}", path, "response_model")
     names = (min(models), min(protocols), data)
     decisions = [judgment.value.get("decision") for judgment in judgments]
     notes: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
 def _parse_judge(path: Path) -> str:
     """Read the judge from the file's name, if no judgment names it."""
     parts = dict(part.partition("=")[::2] for part in path.stem.split(","))
-    return output_files.check_name(parts.get("judge_model") or path.stem, path, "file name")
+    return published_runs.check_name(parts.get("judge_model") or path.stem, path, "file name")
 
 
 def _list_judgments(item: Item) -> list[Item | None]:
@@ -85,7 +85,7 @@ def _inner_judgment(judgment: Item) -> Item | None:
 
 
 def _read_comparison(item: Item, names: Names) -> PublishedComparison:
-    label = output_files.read_choice(item, "label", {"A>B": "response_A", "B>A": "response_B", "A=B": "tie"})
+    label = published_runs.read_choice(item, "label", {"A>B": "response_A", "B>A": "response_B", "A=B": "tie"})
     responses = tuple(Response(name, (item.text(name, empty=True),)) for name in _AUTHORS)
     prompt, subset = (item.text("question"),), item.optional_name("source")
     case = Case(item.name("pair_id"), prompt, responses, preferred=label, source=subset)
@@ -102,9 +102,9 @@ def _read_order(
     none = published_runs.winner_judgment(None)
     if judgment is None:
         return OrderJudgments(first, none, none)
-    inner, decision = _inner_judgment(judgment), output_files.read_answer(judgment, "decision")
+    inner, decision = _inner_judgment(judgment), published_runs.read_answer(judgment, "decision")
     winner = published_runs.map_outcomes(_DECISIONS, first).get(decision or "")
-    text = output_files.read_answer(inner, "response") if inner else None
+    text = published_runs.read_answer(inner, "response") if inner else None
     parsed = none if form and winner is None else None
     if form and text is not None:
         parsed = published_runs.parse_judgment(text, form[0], published_runs.map_outcomes(form[1], first), case)

@@ -21,7 +21,6 @@ from distract.judging.published.published_runs import PublishedRun
 _Texts = tuple[tuple[str, ...], frozenset[tuple[str, ...]]]
 _Names = tuple[str, frozenset[str]]
 
-
 MARK = Response(PASS_MARK, ())
 """Stands in for the second response where one is judged alone."""
 
@@ -95,7 +94,6 @@ def _name_by_texts(row: Row, case: Case | None) -> Row:
 
 
 def _rename_authors(case: Case, before: Row, after: Row) -> Case:
-    """Rename the authors of a case as those of its row were."""
     names = {before.a.author: after.a.author, before.b.author: after.b.author}
     renamed = tuple(replace(one, author=names.get(one.author, one.author)) for one in case.responses)
     return replace(case, responses=renamed)

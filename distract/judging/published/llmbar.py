@@ -20,9 +20,8 @@ from distract.data.fields import Item
 from distract.data.formats.labelled_pairs import LLMBAR
 from distract.data.tables import open_table
 from distract.judging.parsers import OUTPUT
-from distract.judging.published import output_files, published_runs
-from distract.judging.published.output_files import read_output
-from distract.judging.published.published_runs import Names, OrderJudgments, PublishedRun, Slot
+from distract.judging.published import published_runs
+from distract.judging.published.published_runs import Names, OrderJudgments, PublishedRun, Slot, read_output
 
 _ORDERS: tuple[tuple[str, Slot], ...] = (("swap = False", "a"), ("swap = True", "b"))
 _WINNERS: dict[str | None, Outcome | None] = {"1": "a", "2": "b", None: None}
@@ -32,9 +31,9 @@ _RATED = "each output was rated once: the two orders differ only in which of two
 
 def can_read(path: Path) -> bool:
     """Whether a file begins like LLMBar's results."""
-    head = output_files.head(path)
+    head = published_runs.head(path)
     # The first row may be longer than the head.
-    has_results = b'"results"' in head or b'"swap = False"' in head or len(head) > output_files.HEAD // 2
+    has_results = b'"results"' in head or b'"swap = False"' in head or len(head) > published_runs.HEAD // 2
     return head.startswith(b"[") and b'"output_1"' in head and has_results
 
 
@@ -67,7 +66,7 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
 
 
 def _read_order(item: Item, case: Case, first: Slot) -> OrderJudgments:
-    verdict = published_runs.winner_judgment(output_files.read_choice(item, "winner", _WINNERS))
+    verdict = published_runs.winner_judgment(published_runs.read_choice(item, "winner", _WINNERS))
     completion = item.value.get("completion")
     if completion is None:
         return OrderJudgments(first, verdict)
@@ -84,7 +83,7 @@ def _parse_names(path: Path) -> Names:
         data = outer
     if file != "result.json" or not all(part.strip("/\\") for part in (judge, method)):
         judge, method, data = method.strip("/\\") or path.stem, "replay", file
-    return output_files.check_names((judge, method, data.strip("/\\") or file), path, "folder name")
+    return published_runs.check_names((judge, method, data.strip("/\\") or file), path, "folder name")
 
 
 def _read_statistics(path: Path) -> dict[str, Any]:

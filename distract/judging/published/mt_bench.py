@@ -11,21 +11,102 @@ which name a model in both games. A judge has a template for each turn and kind 
 ``pair-v2-multi-turn``, ``pair-math-v1`` …); templates that begin with the same word count as one protocol.
 
 In both, game 2 shows the second model first, and the letters in its text are those of this presentation.
+
+The texts come from the files beside the judgments: ``questions.jsonl`` or ``question.jsonl`` of ``{question_id,
+category, turns}``; ``answers/MODEL.jsonl`` or ``model_answer/MODEL.jsonl`` of ``{question_id, choices: [{turns}]}``,
+where the first choice is the one judged. Without these optional files the texts are unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distract.core.records import Case, Outcome
+from distract.core.records import Case, Outcome, Response
 from distract.data.fields import Item
+from distract.data.formats.reader import read_number
 from distract.judging.parsers import BRACKETS
-from distract.judging.published import mt_bench_texts, output_files, published_runs
-from distract.judging.published.mt_bench_texts import NO_TEXTS, BenchmarkTexts
+from distract.judging.published import published_runs
 from distract.judging.published.published_runs import Names, OrderJudgments, PublishedComparison, PublishedRun, Slot
+
+_Turns = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkTexts:
+    """The known texts of a benchmark, and the files they come from."""
+
+    questions: Mapping[str, tuple[str, _Turns]]  # category and turns by question id
+    answers: Mapping[str, Mapping[str, _Turns]]  # by model and question id
+    sources: tuple[published_runs.OutputFile, ...]
+
+    def case(self, question: str, turn: int, models: tuple[str, str]) -> Case | None:
+        """Return the conversations of two models up to a turn, counted from 1; None if one of them is unknown."""
+        category, prompt = self.questions.get(question, ("", ()))
+        answers = [self.answers.get(model, {}).get(question, ()) for model in models]
+        if min(len(prompt), *map(len, answers)) < turn:
+            return None
+        responses = [Response(model, answer[:turn]) for model, answer in zip(models, answers, strict=True)]
+        return Case(name_case(question, turn, models), prompt[:turn], tuple(responses), source=category or None)
+
+    def cluster(self, question: str, turn: int) -> str:
+        """Name the prompt up to a turn; the question's id if the prompt is unknown."""
+        _, prompt = self.questions.get(question, ("", ()))
+        return Case(question, prompt[:turn], ()).cluster if len(prompt) >= turn else question
+
+
+NO_TEXTS = BenchmarkTexts({}, {}, ())
+
+
+def name_case(question: str, turn: int, models: tuple[str, str]) -> str:
+    """Name a comparison on MT-Bench; the models are in the order of their names."""
+    return f"question-{question}-turn-{turn}-{models[0]}-vs-{models[1]}"
+
+
+def read_turn(item: Item) -> int:
+    """Read the last turn that the judge saw, 1 or 2; 1 if the row does not give it."""
+    return int(published_runs.read_choice(item, "turn", {1: 1, 2: 2})) if item.has("turn") else 1
+
+
+def read_models(item: Item, first: str, second: str) -> tuple[str, str]:
+    """Read the two models that a row compares."""
+    models = item.name(first), item.name(second)
+    if models[0] == models[1]:
+        item.fail(f"is the same as {first!r}; expected two models", second)
+    return models
+
+
+def load_texts(folder: Path, models: Iterable[str]) -> BenchmarkTexts:
+    """Load a benchmark's questions, and the answers of some models."""
+    questions = next((path for path in (folder / "questions.jsonl", folder / "question.jsonl") if path.is_file()), None)
+    answers = next((path for path in (folder / "answers", folder / "model_answer") if path.is_dir()), None)
+    if questions is None or answers is None:
+        return NO_TEXTS
+    sources = [published_runs.read_output(questions)]
+    items = sources[0].items()
+    prompts = {read_number(item, "question_id"): (_read_category(item), item.turns("turns")) for item in items}
+    # Look names up among the existing files, so that no model's name leads out of the folder.
+    files = {path.name: path for path in answers.iterdir() if path.is_file()}
+    texts = {}
+    for model in sorted(set(models)):
+        if path := files.get(f"{model}.jsonl"):
+            sources.append(published_runs.read_output(path))
+            texts[model] = {read_number(item, "question_id"): _read_answer(item) for item in sources[-1].items()}
+    return BenchmarkTexts(prompts, texts, tuple(sources))
+
+
+def _read_category(item: Item) -> str:
+    """Read a row's part of the benchmark; empty if it names none."""
+    return item.check_line(item.text("category"), "category") if item.has("category") else ""
+
+
+def _read_answer(item: Item) -> _Turns:
+    for answer in item.items("choices"):
+        return answer.turns("turns", empty=True)
+    item.fail("is an empty list; expected a choice", "choices")
+
 
 LETTERS: Mapping[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
 
@@ -50,10 +131,10 @@ class Columns:
     def read(self, paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
         """Read the runs of files of one folder, in the order in which they begin there."""
         name_run, folder = self.locate(paths)
-        files = [output_files.read_output(path) for path in paths]
+        files = [published_runs.read_output(path) for path in paths]
         items = [item for file in files for item in file.items()]
-        models = {model for item in items for model in mt_bench_texts.model_pair(item, *self.models)}
-        texts = mt_bench_texts.load_texts(folder, models) if folder else NO_TEXTS
+        models = {model for item in items for model in read_models(item, *self.models)}
+        texts = load_texts(folder, models) if folder else NO_TEXTS
         by_run: dict[Names, list[PublishedComparison]] = {}
         for item in items:
             names = name_run(item)
@@ -67,31 +148,31 @@ class Columns:
     def read_winner(self, item: Item, game: int, slots: tuple[Slot, Slot] = ("a", "b")) -> Outcome | None:
         """Read the winner of a game, 0 or 1, where ``slots[0]`` is the first model; None if there is none."""
         winners = published_runs.map_outcomes(self.labels, slots[0 if self.mapped_back else game])
-        winner: Outcome | None = output_files.read_choice(
+        winner: Outcome | None = published_runs.read_choice(
             item, self.winners[game], {**winners, "error": None, None: None}
         )
         return winner
 
     def _read_comparison(self, item: Item, names: Names, texts: BenchmarkTexts) -> PublishedComparison:
-        models = mt_bench_texts.model_pair(item, *self.models)
+        models = read_models(item, *self.models)
         sides = (min(models), max(models))
-        question, turn = mt_bench_texts.question_id(item), mt_bench_texts.turn(item)
+        question, turn = read_number(item, "question_id"), read_turn(item)
         case = texts.case(question, turn, sides)
         slots: tuple[Slot, Slot] = ("a", "b") if models == sides else ("b", "a")
         return published_runs.build_comparison(
             names,
-            case or mt_bench_texts.case_id(question, turn, sides),
+            case or name_case(question, turn, sides),
             sides,
             [self._read_game(item, game, slots, case) for game in (0, 1)],
             cluster=texts.cluster(question, turn),
-            subset=mt_bench_texts.category(item),
+            subset=_read_category(item),
         )
 
     def _read_game(self, item: Item, game: int, slots: tuple[Slot, Slot], case: Case | None) -> OrderJudgments:
         field, first = self.winners[game], slots[game]
         winner = self.read_winner(item, game, slots)
         verdict = published_runs.winner_judgment(winner, "error" if item.value[field] == "error" else "no verdict")
-        text = output_files.read_answer(item, self.texts[game])
+        text = published_runs.read_answer(item, self.texts[game])
         if text is None:
             # Without a winner the judge said nothing that could be parsed; with one, only its text is missing.
             return OrderJudgments(first, verdict, verdict if winner is None else None)
@@ -104,7 +185,7 @@ def _locate_pairwise(paths: Sequence[Path]) -> tuple[Callable[[Item], Names], Pa
     *_, data, folder, judge, protocol, _ = ("", "", "", "", *path.parts)
     root = path.parents[3] if folder == "judgments" and protocol == "pairwise" else None
     parts = (judge, protocol, data) if root else (protocol, "replay", path.name if len(paths) == 1 else protocol)
-    names = output_files.check_names(parts, paths[0], "folder name")
+    names = published_runs.check_names(parts, paths[0], "folder name")
     return lambda item: names, root
 
 
@@ -112,7 +193,7 @@ def _locate_fastchat(paths: Sequence[Path]) -> tuple[Callable[[Item], Names], Pa
     (path,) = paths
     folder = path.resolve().parent
     data = folder.parent.name if folder.name == "model_judgment" else path.name
-    data = output_files.check_name(data, path, "folder name")
+    data = published_runs.check_name(data, path, "folder name")
 
     def name_run(item: Item) -> Names:
         model, template = read_judge(item)

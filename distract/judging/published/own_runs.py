@@ -13,9 +13,8 @@ from pathlib import Path
 
 from distract.core import runs
 from distract.core.errors import DataError, UsageError
-from distract.core.records import BASELINE, Row
-from distract.judging.published.output_files import check_name, checksum, read_output
-from distract.judging.published.published_runs import PublishedRun
+from distract.core.records import BASELINE
+from distract.judging.published.published_runs import PublishedRun, check_name, checksum, read_output
 from distract.judging.texts import find_run_texts
 
 
@@ -37,7 +36,7 @@ def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     rows = [
         replace(row, design="pass" if row.design == "pass" else "people", data=row.data or data)
         for row in loaded.rows
-        if _is_kept(row)
+        if row.design in ("people", "pass") or (row.design == "flip" and row.attack == BASELINE and row.target is None)
     ]
     texts = find_run_texts(loaded)
     published = []
@@ -56,8 +55,3 @@ def _data_name(value: object, path: Path) -> str:
     sets = value if isinstance(value, list) else [value]
     name = sets[0].get("name") if len(sets) == 1 and isinstance(sets[0], dict) else None
     return check_name(name, path, "data.name") if isinstance(name, str) else ""
-
-
-def _is_kept(row: Row) -> bool:
-    baseline = row.attack == BASELINE and row.target is None
-    return row.design in ("people", "pass") or (row.design == "flip" and baseline)

@@ -21,7 +21,7 @@ from distract.core.records import Case, Judgment
 from distract.data.fields import Item
 from distract.data.formats.logs import name_results, read_provider, read_result
 from distract.data.tables import Table, open_table
-from distract.judging.published import output_files
+from distract.judging.published import published_runs
 from distract.judging.published.graded_responses import GradedResponse, assemble_runs, grade
 from distract.judging.published.published_runs import PublishedRun
 
@@ -31,7 +31,7 @@ _JSON = re.compile(rb'\{\s*(?:"evalId":\s*(?:"[^"]*"|null),\s*)?"results":\s*\{\
 
 def can_read(path: Path) -> bool:
     """Whether a file begins like JSON of promptfoo."""
-    return _JSON.match(output_files.head(path)) is not None
+    return _JSON.match(published_runs.head(path)) is not None
 
 
 def is_result(value: Mapping[str, Any]) -> bool:
@@ -79,7 +79,7 @@ def _name_judge(item: Item, part: Item, assertion: Item) -> str:
     for provider in (assertion.value.get("provider"), options.get("provider") if isinstance(options, dict) else None):
         name = provider.get("id") if isinstance(provider, dict) else provider
         if isinstance(name, str) and name.strip():
-            return output_files.check_name(name, Path(item.path), "provider")
+            return published_runs.check_name(name, Path(item.path), "provider")
     return JUDGE
 
 

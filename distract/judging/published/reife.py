@@ -20,9 +20,8 @@ from typing import Any
 from distract.core.records import Case, Outcome, Response
 from distract.data.fields import Item
 from distract.judging.parsers import OUTPUT
-from distract.judging.published import output_files, published_runs
-from distract.judging.published.output_files import OutputFile
-from distract.judging.published.published_runs import Names, OrderJudgments, PublishedRun, Slot
+from distract.judging.published import published_runs
+from distract.judging.published.published_runs import Names, OrderJudgments, OutputFile, PublishedRun, Slot
 
 FIELDS = {"response", "result"}
 _TEXTS = {"instruction", "output_1", "output_2"}
@@ -31,6 +30,7 @@ _LABELS: Mapping[str, Outcome] = {"a": "a", "b": "b"}
 _WINNERS: Mapping[int, Outcome] = {1: "a", 2: "b"}
 _SWAP = re.compile(r"_swap(?=\.)")
 _NAMED = re.compile(r"Output \([ab]\)")
+_BOTH = {"Output (a)", "Output (b)"}
 
 _Key = tuple[tuple[str, ...], int]
 """The texts of a comparison, and the number of earlier rows with the same texts."""
@@ -54,7 +54,7 @@ def unswapped_path(path: Path) -> Path:
 
 def read(paths: Sequence[Path]) -> tuple[PublishedRun, ...]:
     """Read the run of a file, or of the two files of both orders."""
-    files = [output_files.read_output(path) for path in sorted(paths, key=is_swapped)]
+    files = [published_runs.read_output(path) for path in sorted(paths, key=is_swapped)]
     cases: dict[_Key, Case] = {}
     pairs: dict[_Key, list[OrderJudgments]] = {}
     for file in files:
@@ -80,7 +80,7 @@ def _parse_names(path: Path) -> Names:
         names = (".".join(rest[:size]), ".".join(rest[size:]), data)
     else:
         names = (path.resolve().parent.name or path.stem, "replay", path.name)
-    return output_files.check_names(names, path, "file name")
+    return published_runs.check_names(names, path, "file name")
 
 
 def _add_file(file: OutputFile, cases: dict[_Key, Case], pairs: dict[_Key, list[OrderJudgments]]) -> None:
@@ -109,7 +109,7 @@ def _read_winner(result: Item) -> Outcome | None:
         if first + second < len(votes):
             result.fail("expected a list of 1 and 2", "winners")
         return "tie" if first == second else "a" if first > second else "b"
-    winner: Outcome = output_files.read_choice(result, "winner", _WINNERS)
+    winner: Outcome = published_runs.read_choice(result, "winner", _WINNERS)
     if _read_flag(result, "fail"):
         return None
     return "tie" if _read_flag(result, "tie") else winner
@@ -124,17 +124,11 @@ def _read_flag(result: Item, field: str) -> bool:
 
 def _read_text(item: Item, first: str, second: str) -> str | None:
     """Read the only answer, if its prompt names Output (a) and Output (b) and keeps these names when it swaps them."""
-    answers, messages = item.value.get("response"), item.value.get("prompt") or item.value.get("final_prompt")
-    if not isinstance(answers, list) or len(answers) != 1 or not isinstance(messages, list) or not messages:
-        return None
-    answer, message = answers[0], messages[-1]
-    if not isinstance(answer, dict) or not isinstance(message, dict):
-        return None
-    text, prompt = answer.get("text"), message.get("content")
-    if not isinstance(text, str) or not isinstance(prompt, str):
-        return None
-    if not {"Output (a)", "Output (b)"} <= set(_NAMED.findall(prompt)):
-        return None
+    match item.value.get("response"), item.value.get("prompt") or item.value.get("final_prompt"):
+        case [{"text": str(text)}], [*_, {"content": str(prompt)}] if {*_NAMED.findall(prompt)} == _BOTH:
+            pass
+        case _:
+            return None
     # In a prompt that renames the swapped outputs, Output (a) is the second output.
     renamed = f"Output (a):\n{second}" in prompt and f"Output (a):\n{first}" not in prompt
     return None if renamed else text

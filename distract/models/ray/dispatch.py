@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from distract.core import backend
+from distract.core.backend import Backend
 from distract.core.errors import BackendError
 from distract.core.printable import count
 from distract.core.records import NO_REPLY, Reply, Request
@@ -262,3 +263,10 @@ class Dispatcher:
             self.pool.check()
             print_note(f"{self.name}: no worker runs yet; they load the model, or wait for resources of the cluster")
             self._idle_since = now
+
+
+class LoadableBackend(Backend, Protocol):
+    """A backend that can be sent to another process before it has loaded its model."""
+
+    def load(self) -> None:
+        """Load the model now instead of at the first request."""

@@ -9,8 +9,7 @@ import os
 
 from distract.core.backend import LocalBackend
 from distract.core.errors import DistractError, describe_error
-from distract.models.ray.dispatch import Answers, Batch, Failed, Ready
-from distract.models.ray.loadable import LoadableBackend
+from distract.models.ray.dispatch import Answers, Batch, Failed, LoadableBackend, Ready
 
 
 class Worker:

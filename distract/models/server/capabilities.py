@@ -26,17 +26,9 @@ TEMPLATE = {"enable_thinking": False, "date_string": "26 Jul 2024"}
 
 _FEWER = 5
 _SPARE = frozenset(
-    {
-        "temperature",
-        "top_p",
-        "seed",
-        "stop",
-        "chat_template_kwargs",
-        "include_stop_str_in_output",
-        "logprob_token_ids",
-        "return_tokens_as_token_ids",
-    }
-)
+    ("temperature", "top_p", "seed", "stop", "chat_template_kwargs", "include_stop_str_in_output", "logprob_token_ids",
+     "return_tokens_as_token_ids")
+)  # fmt: skip
 _CONTINUES = frozenset({"continue_final_message", "add_generation_prompt"})
 _LOGPROBS = frozenset({"logprobs", "top_logprobs"})
 _NO_SYSTEM = re.compile(r"(?i)system (?:role|message|prompt)|role\W+system|must alternate")

@@ -16,7 +16,6 @@ from email.utils import parsedate_to_datetime
 
 from distract.core.printable import hide_credentials
 from distract.core.records import NO_REPLY, Reply
-from distract.models.server.secrets import Scrub
 
 REFUSED = "refused"
 FINAL = frozenset({401, 402, 403, 404, 405, 410})
@@ -99,11 +98,6 @@ def one_line(text: str) -> str:
     return line if len(line) <= _LINE else line[: _LINE - 1] + "…"
 
 
-def translate_error(error: Exception, scrub: Scrub) -> TransientError:
-    """The fault behind an exception of an HTTP client."""
-    return error if isinstance(error, TransientError) else TransientError(one_line(scrub(_cause(error))))
-
-
 def read_refusal(status: int, headers: Mapping[str, str], body: object, now: float) -> TransientError | Rejection:
     """The fault behind an answer with an error status."""
     message, parameter, code = _read_body(body)
@@ -148,7 +142,7 @@ def _read_body(body: object) -> tuple[str, str, str]:
     return message, str(body.get("param") or ""), f"{body.get('code') or ''} {body.get('type') or ''}".strip()
 
 
-def _cause(error: BaseException) -> str:
+def describe_cause(error: BaseException) -> str:
     """The reason for a missing answer in a few words: the operating system's if it is among the causes."""
     chain: list[BaseException] = []
     link: BaseException | None = error

@@ -109,8 +109,6 @@ class Place:
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A request in line."""
-
     place: asyncio.Future[Place]
     blocks: tuple[int, ...]
     passes: int = 0  # how often a later one was preferred

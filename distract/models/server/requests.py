@@ -183,16 +183,15 @@ class Session:
 
     async def _handle_rejection(self, server: Server, rejection: Rejection, *, is_probe: bool) -> Reply:
         """The reply to a rejected request; raises if any other request would be rejected too."""
-        facts = server.facts
+        facts, message = server.facts, f"{rejection.status} {one_line(rejection.message)}"
         if not rejection.is_about_content:
             if is_probe:
                 raise await server.explain_rejection(rejection)
             is_final = rejection.is_about_account or rejection.status in FINAL
             if is_final and self._balancer.has_other(server):
-                raise TransientError(f"{rejection.status} {one_line(rejection.message)}")
+                raise TransientError(message)
             facts.faults = facts.faults + 1 if rejection.is_about_account else 0
             if facts.faults >= _MOST_FAULTS:
-                message = f"{rejection.status} {one_line(rejection.message)}"
                 raise BackendError(f"the server {server.address} has stopped answering: {message}")
         return rejection.reply()
 

@@ -22,18 +22,21 @@ from distract.core.records import Request
 from distract.models.location import silence_transformers
 from distract.models.transformers import embedded
 from distract.models.transformers.architecture import WRITING, forward_operations, layers, reach
-from distract.models.transformers.attention import Attention, dense_masks, layer_parts, register_attention, segment
 from distract.models.transformers.chat import EncodedRequest
 from distract.models.transformers.decoder import ForwardResult, KnownAnswer, write
 from distract.models.transformers.encoder import Tokens
-from distract.models.transformers.packs import Forward, Sharing, lay_out, prune
-from distract.models.transformers.replies import (
-    Answer,
-    lookups,
-    make_length_failure,
-    make_reply,
-    write_alone,
+from distract.models.transformers.packs import (
+    Attention,
+    Forward,
+    Sharing,
+    dense_masks,
+    lay_out,
+    layer_parts,
+    prune,
+    register_attention,
+    segment,
 )
+from distract.models.transformers.replies import Answer, lookups, make_length_failure, make_reply, write_alone
 from distract.models.transformers.weights import LocalModel
 
 REFUSALS = (BackendError, TypeError, ValueError, KeyError, IndexError, AttributeError)

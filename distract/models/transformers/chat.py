@@ -92,7 +92,9 @@ class Chat:
     def _lay_out(self, request: Request) -> PromptLayout:
         messages = self._template.merge_system(request.messages)
         roles = tuple(message.role for message in messages)
-        contents = [_replace_surrogates(message.content) for message in messages]
+        texts = [message.content for message in messages]
+        # Most texts are ASCII, for which no search is needed.
+        contents = [text if text.isascii() else _SURROGATES.sub("\ufffd", text) for text in texts]
         ends = [request.prefill + choice for choice in request.choices or ("",)]
         if roles not in self._leads:
             self._leads[roles] = self._find_lead(roles)
@@ -155,11 +157,6 @@ class Chat:
         text = self._template.fill(roles, contents) + end
         options = {"add_special_tokens": False, "split_special_tokens": False, "verbose": False}
         return tuple(self.tokenizer(text, **options)["input_ids"])
-
-
-def _replace_surrogates(text: str) -> str:
-    # Most texts are ASCII, for which no search is needed.
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def _fill_part(part: Tokens | Piece, contents: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from distract.core.errors import DataError, UnknownName
-from distract.data import datasets, sources
+from distract.data import datasets
 from distract.data.formats import detect_format
 from distract.data.tables import Table, open_table
 from distract.judging.published import own_runs as folders
@@ -34,15 +34,15 @@ FORMATS: Mapping[str, str] = MappingProxyType(
 def read(spec: str) -> tuple[MatchSource, ...]:
     """Read the matches of a file, folder or data set, named as PATH or FORMAT:PATH."""
     prefix, colon, rest = spec.partition(":")
-    if spec in datasets.BUILT_IN or (prefix == sources.HUB and colon and not _exists(spec)):
+    if spec in datasets.BUILT_IN or (prefix == datasets.HUB and colon and not _exists(spec)):
         return (labelled.read(spec),)
     form, place = None, spec
     if colon and not _exists(spec):
         if prefix not in FORMATS:
-            raise UnknownName("format of matches", prefix, [*FORMATS, sources.HUB])
+            raise UnknownName("format of matches", prefix, [*FORMATS, datasets.HUB])
         form, place = prefix, rest
     path = Path(place)
-    if form in datasets.READERS and place.startswith(f"{sources.HUB}:") and not _exists(place):
+    if form in datasets.READERS and place.startswith(f"{datasets.HUB}:") and not _exists(place):
         return (labelled.read(spec),)
     if not _exists(place):
         raise DataError(f"no such file (built-in data sets: {', '.join(datasets.BUILT_IN)})", path=place or spec)

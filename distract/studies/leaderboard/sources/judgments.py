@@ -16,12 +16,11 @@ from pathlib import Path
 
 from distract.core.errors import DataError
 from distract.data.fields import Item
+from distract.data.formats.reader import read_number
 from distract.judging import verdicts
 from distract.judging.published import mt_bench
-from distract.judging.published.mt_bench import Columns
-from distract.judging.published.mt_bench_texts import model_pair, question_id, turn
-from distract.judging.published.output_files import check_name, checksum, first_object, read_output
-from distract.judging.published.published_runs import winner_judgment
+from distract.judging.published.mt_bench import Columns, read_models, read_turn
+from distract.judging.published.published_runs import check_name, checksum, first_object, read_output, winner_judgment
 from distract.studies.leaderboard.sources.source import MatchColumns, MatchSource, check_model, identity, no_match_error
 
 AGAIN = "judged before (the first judgment counts)"
@@ -37,12 +36,12 @@ class _JudgeColumns:
 
     def add(self, item: Item, columns: Columns) -> None:
         """Add the comparison of a row, unless a row before compares the same."""
-        a, b = model_pair(item, *columns.models)
+        a, b = read_models(item, *columns.models)
         for model, name in zip((a, b), columns.models, strict=True):
             check_model(item, model, name)
-        question = question_id(item)
+        question = read_number(item, "question_id")
         outcomes = [columns.read_winner(item, game) for game in (0, 1)]
-        key = (question, turn(item), (min(a, b), max(a, b)))
+        key = (question, read_turn(item), (min(a, b), max(a, b)))
         if key in self.seen:
             self.left_out[AGAIN] += 1
             return

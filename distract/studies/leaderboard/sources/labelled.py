@@ -10,7 +10,7 @@ from pathlib import Path
 
 from distract.core.errors import UsageError
 from distract.core.records import Case, Outcome
-from distract.data import datasets, sources
+from distract.data import datasets
 from distract.studies.leaderboard.sources.source import MatchColumns, MatchSource, no_match_error
 
 NOT_TWO = "not two responses of different authors"
@@ -19,7 +19,7 @@ NO_LABEL = "no label"
 
 def read(spec: str) -> MatchSource:
     """Read the matches of a data set."""
-    if not spec.partition(":")[0] == sources.HUB and datasets.READERS[sources.locate(spec, "cases").format].needs:
+    if not spec.partition(":")[0] == datasets.HUB and datasets.READERS[datasets.locate(spec, "cases").format].needs:
         raise UsageError(f"{spec}: holds no labelled pairs of responses; name votes or judgments")
     data = datasets.load(spec)
     left_out = Counter(data.left_out)

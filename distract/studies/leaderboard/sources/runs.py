@@ -14,7 +14,7 @@ from pathlib import Path
 from distract.core import runs
 from distract.core.errors import DataError
 from distract.core.records import BASELINE, Row, slug
-from distract.judging.published.output_files import check_name, checksum, read_output
+from distract.judging.published.published_runs import check_name, checksum, read_output
 from distract.judging.verdicts import outcome
 from distract.stats.ratings.matches import encode
 from distract.studies.leaderboard.sources.source import MatchSource, no_match_error
