@@ -17,12 +17,10 @@ from scipy import stats
 
 from distract.core.errors import PluginError, UnknownName, UsageError
 from distract.stats import ratings
-from distract.stats.ratings.draws import Draws, draw
-from distract.stats.ratings.matches import TIE, A, Matches, encode
+from distract.stats.ratings.matches import TIE, A, Draws, Matches, draw, encode
 from distract.stats.ratings.system import Ratings, RatingSystem
 from distract.studies.leaderboard.boards import board as boards, groups
-from distract.studies.leaderboard.boards.board import build_board, draw_prompts
-from distract.studies.leaderboard.boards.ranks import ranks
+from distract.studies.leaderboard.boards.board import build_board, draw_prompts, ranks
 from distract.studies.leaderboard.boards.system_choice import parse_spec
 
 Row = tuple[str, str, str, str]

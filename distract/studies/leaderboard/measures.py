@@ -17,9 +17,9 @@ from distract.core.records import BASELINE, Rewrite, Row
 from distract.judging.verdicts import outcome
 from distract.stats.measures import headline
 from distract.stats.ratings.matches import Matches
+from distract.studies.leaderboard.boards.board import Board
 from distract.studies.leaderboard.boards.board_pairs import describe_way
 from distract.studies.leaderboard.boards.shift import Shift, measure_shift
-from distract.studies.leaderboard.boards.standings import Board
 from distract.studies.leaderboard.boards.system_choice import ANCHOR, SystemChoice, restore_systems
 from distract.studies.leaderboard.sources import from_rows
 from distract.studies.rewrite_counts import CompactRewrites

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from distract.core.records import BASELINE
 from distract.core.study import BufferedSums, Study
 from distract.stats.figure import round_values
+from distract.studies.leaderboard.boards.board import Board
 from distract.studies.leaderboard.boards.board_pairs import BoardComparison, SourceBoard
 from distract.studies.leaderboard.boards.shift import Shift
-from distract.studies.leaderboard.boards.standings import Board
 from distract.studies.leaderboard.measures import LeaderboardResult, remarks, summarise_run
 from distract.studies.leaderboard.options import PROTOCOLS, LeaderboardOptions
 from distract.studies.leaderboard.sources import MatchSource

@@ -31,7 +31,7 @@ from distract.testing.invariants.changes import (
     restyle_response,
 )
 from distract.testing.invariants.decision import PassCriteria
-from distract.testing.invariants.messages import difference, mark_spaces
+from distract.testing.invariants.failures import difference, mark_spaces
 from distract.testing.invariants.observations import (
     NO_PAIR,
     DecisiveRewrite,

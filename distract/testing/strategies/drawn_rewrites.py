@@ -21,9 +21,8 @@ from distract.data.constraints import check
 from distract.rewriting.writers import DRAWN, build_response, find_writer, set_task
 from distract.studies.explain.edits import Edit, apply_edits, find_edits, group_edits
 from distract.testing.strategies import word_lists
-from distract.testing.strategies.drawn_cases import Data, choose_cases, pairs
+from distract.testing.strategies.drawn_cases import Data, check_kinds, choose_cases, pairs
 from distract.testing.strategies.requirements import constrained
-from distract.testing.strategies.text import check_kinds
 
 MAX_SEED = 99
 """Largest seed for the choices of a rule; hypothesis shrinks towards 0, the default seed of commands."""

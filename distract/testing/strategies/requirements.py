@@ -19,8 +19,7 @@ from distract.data.constraints import check, describe, parse, spans
 from distract.data.good_responses import compliant_response
 from distract.studies.make.constraint_sets import has_conflict
 from distract.testing.strategies import word_lists
-from distract.testing.strategies.drawn_cases import AUTHORS, Data, list_cases, name_case, narrow_case
-from distract.testing.strategies.text import prompts
+from distract.testing.strategies.drawn_cases import AUTHORS, Data, list_cases, name_case, narrow_case, prompts
 
 MAX_REQUIREMENTS = 4
 

@@ -11,20 +11,93 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
 from distract.core.errors import UsageError, guard_plugin, redirect_output
-from distract.stats.ratings.draws import MAX_WEIGHTS, Draws, draw
-from distract.stats.ratings.matches import TIE, A, B, Matches
+from distract.stats.ratings.matches import MAX_WEIGHTS, TIE, A, B, Draws, Matches, draw
 from distract.stats.ratings.system import NO_PARAMETERS, Ratings, RatingSystem
 from distract.stats.special import ndtri, stdtrit
 from distract.studies.leaderboard.boards import groups
-from distract.studies.leaderboard.boards.ranks import TOLERANCE, Floats, Ints, ranks
-from distract.studies.leaderboard.boards.standings import Board, Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The standing of a model."""
+
+    model: str
+    rating: float
+    low: float | None  # lower end of the 95% interval of the rating; None where there is none, and then a note says why
+    high: float | None  # upper end
+    error: float | None  # standard error over prompts
+    rank: int  # 1 is best; equal ratings share the better one
+    rank_low: int | None  # best rank of the 95% range over draws
+    rank_high: int | None  # worst rank
+    matches: int
+    wins: int
+    losses: int
+    ties: int
+    sigma: float | None  # the system's own uncertainty, where it has one
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Models under one rating system."""
+
+    system: str
+    unit: str  # ``points`` or ``share``
+    parameters: Mapping[str, Any]
+    standings: tuple[Standing, ...]  # best first; names break ties
+    matches: int
+    prompts: int  # number of prompts with a match; of matches, where prompts are not known
+    invalid: int  # number of comparisons without a valid verdict
+    draws: int  # number of draws of prompts; 0 with fewer than two of them
+    interval: Literal["sandwich", "bootstrap"] | None  # method behind the intervals; None where no model has one
+    extra: Mapping[str, float]  # further figures of the system
+    notes: tuple[str, ...]  # warnings for the reader, one line each
+
+
+TOLERANCE = {"points": 1e-6, "share": 1e-9}
+"""Ratings as close as this are equal, by unit."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def ranks(ratings: Floats, unit: str = "points") -> Ints:
+    """Rank from 1, the best, along the last axis; equal ratings share the better one: 1, 1, 3.
+
+    Ratings are equal when no gap between them, in order, is above ``TOLERANCE``.
+    """
+    order = np.argsort(-ratings, axis=-1, kind="stable")
+    steps = np.diff(np.take_along_axis(ratings, order, -1), axis=-1) < -TOLERANCE[unit]
+    place = np.ones(ratings.shape, np.int64)
+    place[..., 1:] = np.where(steps, np.arange(2, ratings.shape[-1] + 1), 1)
+    ranked = np.empty_like(place)
+    np.put_along_axis(ranked, order, np.maximum.accumulate(place, axis=-1), -1)
+    return ranked
+
+
+def middle_ranks(ratings: Floats, unit: str = "points") -> Floats:
+    """Rank from 1, the best, along the last axis; equal ratings share the middle of theirs: 1.5, 1.5, 3."""
+    worst = ratings.shape[-1] + 1 - ranks(-ratings, unit)
+    middle: Floats = (ranks(ratings, unit) + worst) / 2
+    return middle
+
+
+def kendall_tau(first: Ints, second: Ints) -> Floats:
+    """Kendall's tau-b (Kendall, 1945, The treatment of ties in ranking problems) of each row of two tables of ranks."""
+    i, j = np.triu_indices(first.shape[1], 1)
+    tau = np.full(len(first), np.nan)
+    for row, (x, y) in enumerate(zip(first, second, strict=True)):
+        dx, dy = np.sign(x[i] - x[j]), np.sign(y[i] - y[j])
+        if pairs := float(dx @ dx) * float(dy @ dy):
+            tau[row] = float(dx @ dy) / pairs**0.5
+    return tau
+
 
 DRAWS = 1000
 """Default number of draws."""

@@ -13,25 +13,27 @@ from typing import Any
 
 import numpy as np
 
-from distract.stats.ratings.draws import MAX_WEIGHTS, Draws
-from distract.stats.ratings.matches import Matches
+from distract.stats.ratings.matches import MAX_WEIGHTS, Draws, Matches
 from distract.stats.ratings.system import RatingSystem
 from distract.studies.leaderboard.boards import groups
 from distract.studies.leaderboard.boards.board import (
     DRAWS,
+    TOLERANCE,
+    Board,
     RatedMatches,
     count_units,
     derive_board,
     draw_units,
     is_level,
+    kendall_tau,
+    middle_ranks,
     no_interval_note,
     quantile,
+    ranks,
     rate_matches,
     standard_error,
     widen_draws,
 )
-from distract.studies.leaderboard.boards.ranks import TOLERANCE, kendall_tau, middle_ranks, ranks
-from distract.studies.leaderboard.boards.standings import Board
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,9 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.stats import ratings
-from distract.stats.ratings.draws import Draws
-from distract.stats.ratings.matches import Matches, encode
+from distract.stats.ratings.matches import Draws, Matches, encode
 from distract.stats.ratings.system import RatingSystem
-from distract.studies.leaderboard.boards.board import build_board, check_parameter, draw_prompts, list_parameters
-from distract.studies.leaderboard.boards.standings import Board
+from distract.studies.leaderboard.boards.board import Board, build_board, check_parameter, draw_prompts, list_parameters
 
 ANCHOR = "anchor"
 """The parameter of those systems that can fix the rating of one model."""
