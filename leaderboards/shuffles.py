@@ -14,16 +14,12 @@ from numpy.typing import NDArray
 
 from distract import Draws, Matches, UsageError
 
-COMMON = 4
-"""Limit on the orders that draws share; ``combine_orders`` corrects for the variance that so few of them add."""
-
-MANY = 50_000
-"""Number of matches from which draws share only two orders."""
+COMMON = 4  # limit on the orders that draws share; ``combine_orders`` corrects for the variance that so few of them add
+MANY = 50_000  # number of matches from which draws share only two orders
 
 ORDERS = ("shuffled", "file")
 
-CHUNK = 1 << 16
-"""Matches to convert to Python numbers at once."""
+CHUNK = 1 << 16  # matches to convert to Python numbers at once
 
 Floats = NDArray[np.float64]
 Play = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]], None]

@@ -22,8 +22,7 @@ from distract import Draws, Matches, Ratings, RatingSystem, UsageError
 from .logistic import MANY, Design, Floats, Game, chances, design, fit, parts, refit, sandwich, sum_clusters
 from .scale import POINTS, Scale, make_scale, on_scale, prior_notes
 
-PART = 1 << 14
-"""Matches to process at once: a row has up to nine numbers under each draw."""
+PART = 1 << 14  # matches to process at once: a row has up to nine numbers under each draw
 
 
 class StyleDesign(NamedTuple):

@@ -21,8 +21,7 @@ from distract import Draws, Matches, Ratings, RatingSystem
 
 from .shuffles import CHUNK, Orders, check_parameter, combine_orders, count_common, replay
 
-TAIL = 30.0
-"""Standard deviations beyond which functions of the normal distribution are computed by continued fraction."""
+TAIL = 30.0  # standard deviations beyond which functions of the normal distribution are computed by continued fraction
 
 NARROW, AHEAD = 1e-3, 8.0
 """For a draw margin below the first or a lead above the second, the closed form of a tie loses too many digits."""

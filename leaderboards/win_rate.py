@@ -17,8 +17,7 @@ from distract import Draws, Matches, Ratings, RatingSystem
 from .scale import POINTS
 from .shuffles import cells
 
-BLOCK = 1 << 21
-"""Entries of a table to hold at once."""
+BLOCK = 1 << 21  # entries of a table to hold at once
 
 Floats = NDArray[np.float64]
 

@@ -141,11 +141,8 @@ def _read(name: str) -> str:
     return resources.files("distract.report").joinpath("page", name).read_text(encoding="utf-8")
 
 
-MOST = 2000
-"""Verdicts of a page."""
-
-LARGEST = 2_900_000
-"""Bytes of the data of a page, so that it stays below 3 MB."""
+MOST = 2000  # verdicts of a page
+LARGEST = 2_900_000  # bytes of the data of a page, so that it stays below 3 MB
 
 
 @dataclass(frozen=True, slots=True)

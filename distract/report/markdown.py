@@ -34,8 +34,7 @@ _MEANING = re.compile(r"(?i)[@#]|:(?=//)|www(?=\.)")
 Some are recognised after the Markdown is read, when an entity is a character again.
 """
 
-_LIST = re.compile(r"^\s*\d+(?=[.)])")
-"""The beginning of a numbered list."""
+_LIST = re.compile(r"^\s*\d+(?=[.)])")  # the beginning of a numbered list
 
 _APART = "\\g<0>\u2060"
 

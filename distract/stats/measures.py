@@ -351,12 +351,9 @@ _ROWS = (
     ),
 )  # fmt: skip
 
-MEASURES: Mapping[str, Measure] = {row.name: row for row in _ROWS}
-"""Each measure by name."""
+MEASURES: Mapping[str, Measure] = {row.name: row for row in _ROWS}  # each measure by name
 
-
-SHORT = {"net": "net_flip_rate", "severity": "severity_accuracy"}
-"""Short values of ``--measure``."""
+SHORT = {"net": "net_flip_rate", "severity": "severity_accuracy"}  # short values of ``--measure``
 
 
 def list_selectable() -> dict[str, tuple[Design, ...]]:

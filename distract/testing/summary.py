@@ -13,11 +13,8 @@ if TYPE_CHECKING:
     from distract.core.usage import Tally
     from distract.judging.findings import InvariantFinding
 
-FLIPS = 10
-"""Limit on the smallest changes shown for one judge."""
-
-WIDTH = 160
-"""Characters shown of a change."""
+FLIPS = 10  # limit on the smallest changes shown for one judge
+WIDTH = 160  # characters shown of a change
 
 _HEADINGS = ("decision", "invariant", "of", "violated", "rate %", "bounds %", "threshold %", "", "")
 _WORST = ("pass", "inconclusive", "fail")

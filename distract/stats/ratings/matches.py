@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from distract.core import printable
 from distract.core.errors import UsageError
 
-A, B, TIE = 0, 1, 2
-"""Codes of outcomes: a win of the first model, of the second, or a tie."""
+A, B, TIE = 0, 1, 2  # codes of outcomes: a win of the first model, of the second, or a tie
 
 OUTCOMES = {"a": A, "b": B, "tie": TIE}
 
@@ -109,8 +108,7 @@ def _sort_names(index: defaultdict[str, int]) -> tuple[tuple[str, ...], NDArray[
     return names, order
 
 
-MAX_WEIGHTS = 64_000_000
-"""Maximum size of the table of weights; beyond it, systems draw counts of matches themselves."""
+MAX_WEIGHTS = 64_000_000  # maximum size of the table of weights; beyond it, systems draw counts of matches themselves
 
 
 @dataclass(frozen=True, slots=True, eq=False)

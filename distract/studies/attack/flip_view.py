@@ -22,8 +22,7 @@ from distract.studies.measures.run import list_trials
 
 NO_FLIPS = "no flips were measured, since that needs two responses per case before and after a rewrite"
 
-NEAR = 120
-"""Characters around a change to show, unless all is wanted."""
+NEAR = 120  # characters around a change to show, unless all is wanted
 
 COLUMNS = (
     *("case", "attack", "protocol", "rule", "outcome", "rewritten", "rival"),

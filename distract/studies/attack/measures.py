@@ -27,8 +27,7 @@ from distract.studies.measures.compact_rows import CompactRow, CompactRows
 from distract.studies.measures.run import RunMeasures, list_verdicts, read_effects
 from distract.studies.rewrite_counts import CompactRewrites, agreements, rejections
 
-ALLOWED = 0.05
-"""Share of wins that a hollow answer may have by mistake; it has no control, since it must lose."""
+ALLOWED = 0.05  # share of wins that a hollow answer may have by mistake; it has no control, since it must lose
 
 
 @dataclass(frozen=True, slots=True)

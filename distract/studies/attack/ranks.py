@@ -35,9 +35,7 @@ from distract.studies.measures.run import (
     list_verdicts,
 )
 
-PromptValues = Sequence[tuple[str, float]]
-"""The prompt and the value of each trial that counts."""
-
+PromptValues = Sequence[tuple[str, float]]  # the prompt and the value of each trial that counts
 
 Usable = Literal["yes", "no", "not shown", "not measured"]
 
@@ -264,21 +262,15 @@ def _place(standings: Sequence[ProtocolRank], units: Mapping[str, Counts]) -> li
     return placed
 
 
-WIDTH, HEIGHT = 56, 12
-"""Characters of the plot inside its axes."""
-
-FEWEST = 3
-"""Protocols that deserve a plot, and a hint if base is missing."""
-
-MARKS = string.ascii_uppercase + string.digits
-"""Marks for protocols in the plot, in the order of the table."""
+WIDTH, HEIGHT = 56, 12  # characters of the plot inside its axes
+FEWEST = 3  # protocols that deserve a plot, and a hint if base is missing
+MARKS = string.ascii_uppercase + string.digits  # marks for protocols in the plot, in the order of the table
 
 _FRONT, _STEP = "◆", "·"
 
 UNRANKED = "Protocols side by side, not ranked: none is shown to tell good from bad"
 
-PlotCell = tuple[int, int]
-"""Column and row, counted from the lower left."""
+PlotCell = tuple[int, int]  # column and row, counted from the lower left
 
 
 def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[Block]:

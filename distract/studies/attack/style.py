@@ -16,8 +16,7 @@ from distract.stats.trials import Unit
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
 from distract.studies.measures.run import list_trials, pair_unit
 
-STEPS = 10
-"""Margins to try, from 0 to below the largest lead."""
+STEPS = 10  # margins to try, from 0 to below the largest lead
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +64,14 @@ def _find_leads(rows: Sequence[CompactRow], rule: str | None, attack: str) -> It
             yield leads[0], leads[1] if trial.after == "b" else 0.0
 
 
-DRAWS = 2000
-"""Bootstrap draws of prompts for an exchange rate."""
-
-LEAST = 30
-"""Fewest changes from which to estimate an indifference margin."""
+DRAWS = 2000  # bootstrap draws of prompts for an exchange rate
+LEAST = 30  # fewest changes from which to estimate an indifference margin
 
 QUANTILE = 0.95
 
-ROUNDING = 1e-9
-"""Slopes up to this are zero: rounding must not make a rate of 1e16."""
-
-Leads = Sequence[float | None]
-"""Leads of responses over others; None: an invalid verdict."""
-
-Changes = Sequence[tuple[str, float]]
-"""Prompts, each with a change of its margin."""
+ROUNDING = 1e-9  # slopes up to this are zero: rounding must not make a rate of 1e16
+Leads = Sequence[float | None]  # leads of responses over others; None: an invalid verdict
+Changes = Sequence[tuple[str, float]]  # prompts, each with a change of its margin
 
 
 def style_figures(

@@ -48,11 +48,8 @@ if TYPE_CHECKING:
     from distract.rewriting.verifier import Verifier
 
 
-ModelPair = tuple[str, str]
-"""Names of two models."""
-
-Priority = tuple[int, int, bool, int]
-"""The pair with the lowest priority is next."""
+ModelPair = tuple[str, str]  # names of two models
+Priority = tuple[int, int, bool, int]  # the pair with the lowest priority is next
 
 
 def round_robin(models: Sequence[Sequence[str]]) -> list[list[ModelPair]]:

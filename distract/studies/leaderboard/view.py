@@ -15,8 +15,7 @@ from distract.studies.leaderboard.boards.shift import RatingChange, Shift
 from distract.studies.leaderboard.measures import LeaderboardResult, RunShift, describe_targets, remarks
 from distract.studies.rewrite_view import reader_notes, rejection_parts, unread_notes
 
-ATTACKED = "▲"
-"""Marks a model whose responses were rewritten."""
+ATTACKED = "▲"  # marks a model whose responses were rewritten
 
 PUBLISHED = (
     "published (Distracted evaluation, section 5; Elo on MT-Bench, the three lowest models made assertive): ranks "

@@ -31,11 +31,8 @@ from distract.testing.invariants.observations import NO_PAIR, DecisiveRewrite, I
 S = TypeVar("S")
 
 Cases = Case | Iterable[Case] | DataSet
-Obstacle = Callable[[Protocol], str | None]
-"""Returns the reason why a protocol cannot serve an invariant, or None."""
-
-MAX_TRIALS = 100
-"""Limit on the texts judged to find the smallest change: the test did not ask for this search."""
+Obstacle = Callable[[Protocol], str | None]  # returns the reason why a protocol cannot serve an invariant, or None
+MAX_TRIALS = 100  # limit on the texts judged to find the smallest change: the test did not ask for this search
 
 
 class InvariantTest(CallProtocol):

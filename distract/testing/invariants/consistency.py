@@ -115,8 +115,7 @@ def _texts(pair: Pair) -> Details:
     return ("text 1", first), ("text 2", second)
 
 
-MAX_SETS = 4
-"""Limit on the triples, or choices of a pair and two others, in one case."""
+MAX_SETS = 4  # limit on the triples, or choices of a pair and two others, in one case
 
 UNINFORMATIVE = Response("(an answer that says nothing)", ("I do not know.",))
 """Stands in for a fourth response if a case has only three."""

@@ -43,11 +43,8 @@ class Inconclusive(InvariantFailure):
     __module__ = "distract.testing.invariants"
 
 
-WIDTH = 92
-"""Characters of text on a line, after its label."""
-
-LABEL = 8
-"""Width of the label column."""
+WIDTH = 92  # characters of text on a line, after its label
+LABEL = 8  # width of the label column
 
 
 def format_violation(

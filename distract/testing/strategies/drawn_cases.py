@@ -21,8 +21,7 @@ from distract.data.good_responses import pairs as comparable_pairs
 from distract.judging.comparison import comparable_responses
 from distract.testing.strategies import word_lists
 
-MAX_PARTS = 6
-"""Limit on the sentences, items or blocks of one text."""
+MAX_PARTS = 6  # limit on the sentences, items or blocks of one text
 
 
 def prompts() -> SearchStrategy[str]:
@@ -130,14 +129,11 @@ _DRAWN: Mapping[str, Callable[[], SearchStrategy[str]]] = MappingProxyType(
     }
 )
 
-KINDS = tuple(_DRAWN)
-"""Kinds of texts, the plainest first."""
-
+KINDS = tuple(_DRAWN)  # kinds of texts, the plainest first
 
 Data = Iterable[Case] | DataSet
 
-AUTHORS = tuple("xyzabcdefg")
-"""Authors of generated responses."""
+AUTHORS = tuple("xyzabcdefg")  # authors of generated responses
 
 
 def cases(

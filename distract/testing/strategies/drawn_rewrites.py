@@ -24,11 +24,8 @@ from distract.testing.strategies import word_lists
 from distract.testing.strategies.drawn_cases import Data, check_kinds, choose_cases, pairs
 from distract.testing.strategies.requirements import constrained
 
-MAX_SEED = 99
-"""Largest seed for the choices of a rule; hypothesis shrinks towards 0, the default seed of commands."""
-
-STRENGTHS = (1, 3, 15)
-"""Odds of keeping a phrase; the last one keeps most of a rewrite."""
+MAX_SEED = 99  # largest seed for the choices of a rule; hypothesis shrinks towards 0, the default seed of commands
+STRENGTHS = (1, 3, 15)  # odds of keeping a phrase; the last one keeps most of a rewrite
 
 
 def rewrites(

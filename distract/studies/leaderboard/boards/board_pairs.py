@@ -11,8 +11,7 @@ from distract.studies.leaderboard.boards.shift import Shift, measure_shift, merg
 from distract.studies.leaderboard.boards.system_choice import ANCHOR, SystemChoice
 from distract.studies.leaderboard.sources import MatchSource
 
-Way = tuple[str | None, str | None]
-"""A protocol, None for votes, and its rule."""
+Way = tuple[str | None, str | None]  # a protocol, None for votes, and its rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ import numpy as np
 
 from distract.stats.ratings.matches import MAX_WEIGHTS, Draws, Matches
 from distract.stats.ratings.system import RatingSystem
-from distract.studies.leaderboard.boards import groups
 from distract.studies.leaderboard.boards.board import (
     DRAWS,
     TOLERANCE,
@@ -24,6 +23,7 @@ from distract.studies.leaderboard.boards.board import (
     count_units,
     derive_board,
     draw_units,
+    format_names,
     is_level,
     kendall_tau,
     middle_ranks,
@@ -113,17 +113,18 @@ def measure_shift(
     if shared and shared < before.clusters:
         notes.append(f"{shared:,} of {before.clusters:,} prompts are on both boards")
     if alone := sorted(set(before.models) ^ set(after.models)):
-        notes.append(
-            f"on one board only: {groups.format_names(alone)}; ratings are relative to the models of their board"
-        )
+        notes.append(f"on one board only: {format_names(alone)}; ratings are relative to the models of their board")
     drawn, taus, why = _compare_draws(one, two, common)
     places = _places(one), _places(two)
-    names = dict.fromkeys(standing.model for board in boards for standing in board.standings)
+    changes = list[RatingChange]()
+    for name in dict.fromkeys(standing.model for board in boards for standing in board.standings):
+        (was, rank_before), (now, rank_after) = (own.get(name, (None, None)) for own in places)
+        change = None if was is None or now is None else now - was
+        low, high, rose, fell = drawn.get(name, (None,) * 4)
+        changes.append(RatingChange(name, was, now, change, low, high, rank_before, rank_after, rose, fell))
     return Shift(
         *boards,
-        changes=tuple(
-            _change(name, places[0].get(name), places[1].get(name), drawn.get(name, (None,) * 4)) for name in names
-        ),
+        changes=tuple(changes),
         tau=taus[0],
         tau_low=taus[1],
         tau_high=taus[2],
@@ -136,24 +137,15 @@ def measure_shift(
     )
 
 
-_Place = tuple[float, float]
-"""A rating and its rank."""
-
 _DrawnChange = tuple[float | None, float | None, float | None, float | None]
 """The interval of a model's change, and the shares of draws in which it rose and fell."""
 
 
-def _places(rated: RatedMatches) -> dict[str, _Place]:
+def _places(rated: RatedMatches) -> dict[str, tuple[float, float]]:
+    """The rating and the rank of each model."""
     rating = rated.ratings.rating
     places = zip(rating.tolist(), middle_ranks(rating, rated.system.unit).tolist(), strict=True)
     return dict(zip(rated.matches.models, places, strict=True))
-
-
-def _change(name: str, before: _Place | None, after: _Place | None, drawn: _DrawnChange) -> RatingChange:
-    (was, rank_before), (now, rank_after) = before or (None, None), after or (None, None)
-    change = None if was is None or now is None else now - was
-    low, high, rose, fell = drawn
-    return RatingChange(name, was, now, change, low, high, rank_before, rank_after, rose, fell)
 
 
 def _compare_draws(

@@ -212,13 +212,18 @@ def _choose_measure(table: Table, hot: bool) -> tuple[tuple[str, ...], _Measure]
 def _known_length(table: Table, line: int, name: str, value: object) -> int | None:
     if value is MISSING or value is None or value == "" or value != value:
         return None
-    try:
-        number = float(value) if isinstance(value, str | int | float) and value is not True else -1.0
-    except (ValueError, OverflowError):
-        number = -1.0
+    number = _read_number(value)
     if not (number.is_integer() and 0 <= number <= LARGEST):
         table.fail(line, name, f"expected a number of characters, found {repr(value)[:40]}")
     return int(number)
+
+
+def _read_number(value: object) -> float:
+    """Read a number; infinite for anything else."""
+    try:
+        return float(value) if isinstance(value, str | int | float) and value is not True else math.inf
+    except (ValueError, OverflowError):
+        return math.inf
 
 
 def _text_length(table: Table, line: int, name: str, value: object) -> int | None:
@@ -247,11 +252,8 @@ def _conversation_length(table: Table, line: int, name: str, value: object) -> i
 
 
 MODEL, SCORE = "model", "score"
-APART = ("turn", "judge")
-"""Columns that keep apart scores of the same prompt."""
-
-FASTCHAT = frozenset({"judge", "judgment", "user_prompt"})
-"""Columns of a file whose -1 means that no score was found."""
+APART = ("turn", "judge")  # columns that keep apart scores of the same prompt
+FASTCHAT = frozenset({"judge", "judgment", "user_prompt"})  # columns of a file whose -1 means that no score was found
 
 LACKING = "missing; expected model, score and a prompt or its id"
 
@@ -308,10 +310,7 @@ def _collect_scores(table: Table, prompt: str) -> dict[tuple[int, str], list[tup
 def _read_score(item: Item, value: object, fastchat: bool) -> float | None:
     if value is None or value == "":
         return None
-    try:
-        number = float(value) if isinstance(value, str | int | float) and value is not True else math.inf
-    except (ValueError, OverflowError):
-        number = math.inf
+    number = _read_number(value)
     if math.isinf(number):
         item.fail(f"expected a number, found {repr(value)[:40]}", SCORE)
     return None if math.isnan(number) or (fastchat and number == -1) else number
