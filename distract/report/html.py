@@ -19,27 +19,17 @@ from importlib import resources
 from typing import Any, Literal
 
 from distract.core.printable import clean_text
-from distract.report.blocks import (
-    Block,
-    Browser,
-    Detail,
-    Diff,
-    Heading,
-    Note,
-    Plot,
-    Prose,
-    Sentence,
-    Table,
-    Tone,
-    list_spans,
-)
+from distract.report import blocks
 from distract.report.plots import draw
 
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 def render(
-    blocks: Iterable[Block], title: str, data: Mapping[str, Any] | None = None, after: Iterable[Block] = ()
+    parts: Iterable[blocks.Block],
+    title: str,
+    data: Mapping[str, Any] | None = None,
+    after: Iterable[blocks.Block] = (),
 ) -> str:
     """Return a page of blocks, and those ``after`` a run's own; ``data`` are the verdicts to browse, at their place."""
     from jinja2 import DictLoader, Environment, StrictUndefined
@@ -60,52 +50,47 @@ def render(
         script=Markup(script),
         browser=data,
         data=None if data is None else Markup(dump(data)),  # escaped there
-        blocks=[_describe(block, numbers) for block in _place_browser(blocks, after)],
+        blocks=[_describe(block, numbers) for block in _place_browser(parts, after)],
     )
 
 
-def _place_browser(blocks: Iterable[Block], after: Iterable[Block]) -> list[Block]:
+def _place_browser(parts: Iterable[blocks.Block], after: Iterable[blocks.Block]) -> list[blocks.Block]:
     """Put the browser below a report that has no place for it."""
-    own = list(blocks)
-    at = next((at for at, block in enumerate(own, 1) if isinstance(block, Browser)), None)
+    own = list(parts)
+    at = next((at for at, block in enumerate(own, 1) if isinstance(block, blocks.Browser)), None)
     if at is None:
-        return [*own, Browser(), *after]
-    return [*own[:at], Heading("Tables", level=2), *own[at:], *after] if own[at:] else [*own, *after]
+        return [*own, blocks.Browser(), *after]
+    return [*own[:at], blocks.Heading("Tables", level=2), *own[at:], *after] if own[at:] else [*own, *after]
 
 
-def _describe(block: Block, numbers: Iterable[int]) -> dict[str, Any]:
+def _describe(block: blocks.Block, numbers: Iterable[int]) -> dict[str, Any]:
     """Return a block as values for the template."""
     from markupsafe import Markup
 
     match block:
-        case Heading(text, level):
-            first, *rest = text.split("\n")
-            return {
-                "kind": "heading",
-                "level": min(level, 4),
-                "text": clean_text(first),
-                "rest": list(map(clean_text, rest)),
-            }
-        case Sentence(text, apart):
+        case blocks.Heading(text, level):
+            first, *rest = map(clean_text, text.split("\n"))
+            return {"kind": "heading", "level": min(level, 4), "text": first, "rest": rest}
+        case blocks.Sentence(text, apart):
             return {"kind": "sentence", "spans": _spans(text), "apart": apart}
-        case Note(text, tone, apart):
+        case blocks.Note(text, tone, apart):
             return {"kind": "note", "spans": _spans(text, tone), "apart": apart}
-        case Diff(spans, label):
+        case blocks.Diff(spans, label):
             return {"kind": "diff", "label": clean_text(label), "spans": [(clean_text(s.text), s.tone) for s in spans]}
-        case Plot():
+        case blocks.Plot():
             svg = Markup(draw(block, f"plot-{next(iter(numbers))}"))  # every text in it is escaped
             return {"kind": "plot", "title": clean_text(block.title), "svg": svg}
-        case Detail(part, is_open=True):
+        case blocks.Detail(part, is_open=True):
             return _describe(part, numbers)
-        case Detail(part):
+        case blocks.Detail(part):
             return {"kind": "detail", "block": _describe(part, numbers)}
-        case Table():
+        case blocks.Table():
             return _describe_table(block)
-        case Browser():
+        case blocks.Browser():
             return {"kind": "browser"}
 
 
-def _describe_table(table: Table) -> dict[str, Any]:
+def _describe_table(table: blocks.Table) -> dict[str, Any]:
     rows, last = list[dict[str, Any]](), ""
     for group, label, cells in table.rows:
         if group != last:
@@ -122,8 +107,8 @@ def _describe_table(table: Table) -> dict[str, Any]:
     }
 
 
-def _spans(text: Prose, tone: Tone = "") -> list[tuple[str, str]]:
-    return [(clean_text(span.text), span.tone) for span in list_spans(text, tone)]
+def _spans(text: blocks.Prose, tone: blocks.Tone = "") -> list[tuple[str, str]]:
+    return [(clean_text(span.text), span.tone) for span in blocks.list_spans(text, tone)]
 
 
 def dump(data: Mapping[str, Any]) -> str:
