@@ -19,7 +19,7 @@ from scipy.special import erfcx, ndtri
 
 from distract import Draws, Matches, Ratings, RatingSystem
 
-from .shuffles import CHUNK, Orders, check_parameter, combine_orders, count_common, replay
+from .shuffles import CHUNK, Floats, Orders, check_parameter, combine_orders, count_common, replay
 
 TAIL = 30.0  # standard deviations beyond which functions of the normal distribution are computed by continued fraction
 
@@ -32,8 +32,6 @@ _PAIRS = tuple(zip(_POINTS.tolist(), _WEIGHTS.tolist(), strict=True))
 
 _ROOT = math.sqrt(0.5)
 _DENSITY = math.sqrt(2 / math.pi)
-
-Floats = NDArray[np.float64]
 
 
 def rate(
@@ -166,7 +164,8 @@ def win_effect(beyond: float) -> tuple[float, float]:
     The lead is in standard deviations of the difference of performances.
     """
     if beyond <= -TAIL:
-        return _upset_effect(-beyond)
+        over = _excess_density(-beyond)
+        return over - beyond, (over - beyond) * over
     shift = _DENSITY * math.exp(-beyond * beyond / 2) / math.erfc(-beyond * _ROOT)
     return shift, shift * (shift + beyond)
 
@@ -176,16 +175,15 @@ def tie_effect(ahead: float, margin: float) -> tuple[float, float]:
     lead = abs(ahead)
     if margin * lead > TAIL:  # the far end of the margin is out of reach, so this is a win of the model behind
         shift, shrink = win_effect(margin - lead)
-        return math.copysign(shift, -ahead), shrink
-    if margin < NARROW or lead > AHEAD:
+    elif margin < NARROW or lead > AHEAD:
         shift, shrink = _inner_tie_effect(lead, margin)
-        return math.copysign(shift, -ahead), shrink
-    # Densities at both ends of the margin and the probability between, as multiples of the density at the near end.
-    gone = math.expm1(-2 * margin * lead)
-    inside = _mills_ratio(lead - margin) - (1 + gone) * _mills_ratio(lead + margin)
-    shift = gone / inside
-    shrink = shift * shift + (margin * (2 + gone) + lead * gone) / inside
-    return math.copysign(shift, -ahead), min(max(shrink, 0.0), 1.0)
+    else:
+        # Densities at both ends of the margin and the probability between, as multiples of the density at the near end.
+        gone = math.expm1(-2 * margin * lead)
+        inside = _mills_ratio(lead - margin) - (1 + gone) * _mills_ratio(lead + margin)
+        shift = gone / inside
+        shrink = min(max(shift * shift + (margin * (2 + gone) + lead * gone) / inside, 0.0), 1.0)
+    return math.copysign(shift, -ahead), shrink
 
 
 def win_effects(beyond: Floats) -> tuple[Floats, Floats]:
@@ -236,11 +234,6 @@ def _inner_tie_effects(lead: Floats, margin: Floats) -> tuple[Floats, Floats]:
     mean = (height * np.sinh(steep) * _POINTS).sum(axis=1) / total
     square = (even * _POINTS**2).sum(axis=1) / total
     return lead - margin * mean, 1 - margin**2 * (square - mean**2)
-
-
-def _upset_effect(behind: float) -> tuple[float, float]:
-    over = _excess_density(behind)
-    return behind + over, (behind + over) * over
 
 
 def _excess_density(far: Any) -> Any:

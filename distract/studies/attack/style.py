@@ -144,12 +144,7 @@ def weigh_severities(severities: Collection[int]) -> dict[int, float]:
     return {severity: (severity - centre) / spread for severity in severities}
 
 
-def _exchange(
-    figure: Figure,
-    gains: Changes,
-    losses: Mapping[str, Mapping[int, Sequence[float]]],
-    confidence: float = CONFIDENCE,
-) -> Figure:
+def _exchange(figure: Figure, gains: Changes, losses: Mapping[str, Mapping[int, Sequence[float]]]) -> Figure:
     """Divide the mean gain by the loss for each broken requirement; its interval is a bootstrap over prompts.
 
     The slope runs over severities from 0, where a response meets itself and loses nothing. No slope, no rate.
@@ -168,7 +163,7 @@ def _exchange(
     (value,), (slope,) = _ratio(sums.sum(0)[None], counts.sum(0)[None], severities)
     drawn = [_ratio(weights @ sums, weights @ counts, severities)[0] for weights in _draw_weights(len(prompts))]
     rates = np.concatenate(drawn)
-    quantiles = np.quantile(rates, [(1 - confidence) / 2, (1 + confidence) / 2], method="nearest")
+    quantiles = np.quantile(rates, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], method="nearest")
     ends = [float(end) if math.isfinite(end) else None for end in quantiles]
     figure = replace(figure, n=len(prompts))
     if slope <= ROUNDING or ends == [None, None]:

@@ -123,11 +123,6 @@ UNINFORMATIVE = Response("(an answer that says nothing)", ("I do not know.",))
 TOO_FEW = "fewer than three responses by different authors"
 
 
-def _compliant_responses(case: Case, seed: int) -> Sequence[Response]:
-    good = compliant_response(case)
-    return [] if good is None else [good]
-
-
 def _triples(case: Case, seed: int) -> Sequence[Drawn]:
     return draw_triples(case, MAX_SETS, seed)
 
@@ -147,7 +142,7 @@ def _comparison_obstacle(protocol: Protocol) -> str | None:
 
 
 @invariant(
-    _compliant_responses,
+    lambda case, seed: [good] if (good := compliant_response(case)) else [],
     measure="severity_accuracy",
     no_subject="no good response is known to meet format requirements",
 )
@@ -238,12 +233,11 @@ def independent_of_irrelevant_response(case: Case, four: Drawn, setup: JudgeSetu
         return invalid
     if {before.outcome, after.outcome} != {"a", "b"}:
         return Observation(case)
-    names = ("response 1", "response 2")
     details = (
         ("third", thirds[0].text),
-        ("verdict", before.describe(*names)),
+        ("verdict", before.describe(FIRST, SECOND)),
         ("third", thirds[1].text),
-        ("verdict", after.describe(*names)),
+        ("verdict", after.describe(FIRST, SECOND)),
         ("text 1", a.text),
         ("text 2", b.text),
     )

@@ -124,13 +124,5 @@ def _observation_lines(judge: str, observation: Observation) -> list[tuple[str, 
 
 def _format_message(heading: str, lines: Sequence[tuple[str, str]]) -> str:
     printable = ((label, line(text)) for label, text in lines)
-    return "\n".join(
-        [
-            line(heading),
-            *(
-                f"  {label:<{LABEL}} {text if len(text) <= WIDTH else f'{text[: WIDTH - 1]}…'}"
-                for label, text in printable
-                if text
-            ),
-        ]
-    )
+    cut = ((label, text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…") for label, text in printable if text)
+    return "\n".join([line(heading), *(f"  {label:<{LABEL}} {text}" for label, text in cut)])

@@ -82,17 +82,13 @@ def _numbers() -> SearchStrategy[str]:
     numbers = st.tuples(*[st.integers(1, 99)] * 3)
     row = numbers.map(lambda n: f"| {n[0]} | {n[1]}.{n[2]} kg |")
     table = _join_parts(row, "\n").map(lambda rows: f"| step | weight |\n|---:|---|\n{rows}")
-    return (
-        _join_parts(st.builds(lambda text, n: text.format(*n), st.sampled_from(word_lists.COUNTED), numbers), " ")
-        | table
-    )
+    counted = st.builds(lambda text, n: text.format(*n), st.sampled_from(word_lists.COUNTED), numbers)
+    return _join_parts(counted, " ") | table
 
 
 def _markdown() -> SearchStrategy[str]:
-    marked = st.builds(
-        str.format, st.sampled_from(word_lists.SURROUNDED), st.sampled_from(word_lists.PLAIN + word_lists.ITEMS)
-    )
-    return _join_parts(marked, "\n\n")
+    inner = st.sampled_from(word_lists.PLAIN + word_lists.ITEMS)
+    return _join_parts(st.builds(str.format, st.sampled_from(word_lists.SURROUNDED), inner), "\n\n")
 
 
 def _code() -> SearchStrategy[str]:
@@ -104,17 +100,10 @@ def _surround(*forms: str) -> SearchStrategy[str]:
     return st.builds(str.format, st.sampled_from(forms), st.sampled_from(word_lists.PLAIN))
 
 
-def _languages() -> SearchStrategy[str]:
-    return _join_parts(st.sampled_from(word_lists.SPOKEN), " ", 3)
-
-
 def _hostile_texts() -> SearchStrategy[str]:
     parts = st.sampled_from(word_lists.PLAIN[:3] + word_lists.HOSTILE) | st.text(max_size=20)
-    return st.builds(
-        lambda separator, drawn: separator.join(drawn),
-        st.sampled_from((" ", "\n", "")),
-        st.lists(parts, min_size=1, max_size=MAX_PARTS),
-    )
+    separators, drawn = st.sampled_from((" ", "\n", "")), st.lists(parts, min_size=1, max_size=MAX_PARTS)
+    return st.builds(str.join, separators, drawn)
 
 
 _DRAWN: Mapping[str, Callable[[], SearchStrategy[str]]] = MappingProxyType(
@@ -124,7 +113,7 @@ _DRAWN: Mapping[str, Callable[[], SearchStrategy[str]]] = MappingProxyType(
         "numbers": _numbers,
         "markdown": _markdown,
         "code": _code,
-        "languages": _languages,
+        "languages": lambda: _join_parts(st.sampled_from(word_lists.SPOKEN), " ", 3),
         "hostile": _hostile_texts,
     }
 )

@@ -138,6 +138,4 @@ def _full_rewrite(attack: Attack, case: Case, original: Response, seed: int) -> 
     return draft.response
 
 
-@lru_cache(maxsize=4096)
-def _edits(original: tuple[str, ...], rewrite: tuple[str, ...]) -> tuple[Edit, ...]:
-    return find_edits(original, rewrite)
+_edits = lru_cache(maxsize=4096)(find_edits)

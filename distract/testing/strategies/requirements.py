@@ -94,9 +94,8 @@ def _existence(text: str, number: int, question: str) -> tuple[str, Arguments]:
 
 def _frequency(text: str, number: int, question: str) -> tuple[str, Arguments]:
     if number == 3:
-        return text, _below_limit("relation", "frequency", spans.count_occurrences(text, "river")) | {
-            "keyword": "river"
-        }
+        below = _below_limit("relation", "frequency", spans.count_occurrences(text, "river"))
+        return text, below | {"keyword": "river"}
     crossed = " and ".join(["cross the river"] * number)
     return f"{text} You will {crossed}.", {"keyword": "river", "relation": "at least", "frequency": number}
 

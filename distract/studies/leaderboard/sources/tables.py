@@ -32,14 +32,7 @@ from distract.core.records import Outcome
 from distract.data.fields import Item, describe
 from distract.data.tables import MISSING, Row, Table
 from distract.judging.verdicts import SCORE_TOLERANCE
-from distract.studies.leaderboard.sources.source import (
-    Lengths,
-    MatchColumns,
-    MatchSource,
-    check_model,
-    identity,
-    no_match_error,
-)
+from distract.studies.leaderboard.sources import source
 
 MODELS = ("model_a", "model_b")
 WINNER = "winner"
@@ -69,17 +62,17 @@ def is_vote(fields: Collection[str]) -> bool:
     return {*MODELS} <= {*fields} and (WINNER in fields or {*HOT} <= {*fields})
 
 
-def read_votes(table: Table) -> MatchSource:
+def read_votes(table: Table) -> source.MatchSource:
     """Read the votes of a file."""
     if not table.fields:
-        raise no_match_error(table.where, {}, 0)
+        raise source.no_match_error(table.where, {}, 0)
     hot = WINNER not in table.fields and {*HOT} <= {*table.fields}
     verdict = (*HOT,) if hot else (WINNER,)
     _check_columns(table, (*MODELS, *verdict))
     prompt = find_prompt(table, PROMPTS)
     silent = [] if prompt else [name for name in PROMPTS if name in table.fields]
     pair, measure = _choose_measure(table, hot)
-    columns = MatchColumns(measured=bool(pair))
+    columns = source.MatchColumns(measured=bool(pair))
     known: set[object] = set()
     place = 2 + len(verdict)
     for row in table.select((*MODELS, *verdict, *([prompt] if prompt else silent), *pair)):
@@ -98,15 +91,15 @@ def read_votes(table: Table) -> MatchSource:
         for name, value in zip(silent, values[place:], strict=False):
             if value is not MISSING and can_identify(name, value):
                 table.fail(line, name, "identifies the prompt, but the first row has none; fill in all rows, or none")
-        lengths: Lengths = None
+        lengths: source.Lengths = None
         if columns.measured:
             # One unknown length makes all of them useless.
             first, second = (measure(table, line, name, value) for name, value in zip(pair, values[-2:], strict=True))
             lengths = None if first is None or second is None else (first, second)
         columns.add(a, b, outcome, prompt_identity(table, line, prompt, values[place]) if prompt else None, lengths)
     if not len(columns):
-        raise no_match_error(table.where, {}, columns.invalid)
-    return MatchSource(Path(table.where).name, "arena", columns.matches(alone=True), sha256=table.checksum())
+        raise source.no_match_error(table.where, {}, columns.invalid)
+    return source.MatchSource(Path(table.where).name, "arena", columns.matches(alone=True), sha256=table.checksum())
 
 
 def _check_columns(table: Table, needed: Sequence[str]) -> None:
@@ -125,7 +118,7 @@ def _read_models(table: Table, row: Row) -> tuple[str, str]:
     for field, value in zip(MODELS, values, strict=False):
         if value is MISSING:
             item.fail("missing; expected the name of a model", field)
-        names.append(check_model(item, value, field))
+        names.append(source.check_model(item, value, field))
     if names[0] == names[1]:
         item.fail(f"{names[0]!r} is model_a too; a match needs two models", "model_b")
     return names[0], names[1]
@@ -177,7 +170,7 @@ def can_identify(name: str, value: object) -> bool:
 def prompt_identity(table: Table, line: int, name: str, value: object) -> int:
     """Hash a prompt or its id; raises DataError where the column holds none."""
     if type(value) is str and value and not value.isspace():
-        return identity(value)
+        return source.identity(value)
     if name == "conversation_a" and isinstance(value, list) and value and isinstance(value[0], dict):
         value = value[0].get("content")
     if isinstance(value, list) and value and all(isinstance(turn, str) for turn in value):
@@ -185,7 +178,7 @@ def prompt_identity(table: Table, line: int, name: str, value: object) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # numbers become floats in a column with gaps
     if type(value) is int or (isinstance(value, str) and value.strip()):
-        return identity(str(value))
+        return source.identity(str(value))
     problem = "nothing" if value is MISSING or value in (None, "") else "a blank text"
     problem = problem if value is MISSING or isinstance(value, str | None) else describe(value)
     table.fail(line, name, f"expected a prompt or its id, as in the first row, found {problem}")
@@ -263,19 +256,19 @@ def is_score(fields: Collection[str]) -> bool:
     return {MODEL, SCORE} <= {*fields} and not {*SCORE_PROMPTS}.isdisjoint(fields)
 
 
-def read_scores(table: Table) -> MatchSource:
+def read_scores(table: Table) -> source.MatchSource:
     """Read the comparisons that the scores of a file imply."""
     prompt = find_prompt(table, SCORE_PROMPTS)
     for name in (MODEL, SCORE, *(() if prompt else SCORE_PROMPTS[1:2])):
         if table.fields and name not in table.fields:
             raise DataError(LACKING, path=table.where, field=name)
-    columns = MatchColumns(measured=False)
+    columns = source.MatchColumns(measured=False)
     for (prompt_id, _), scores in _collect_scores(table, prompt or SCORE_PROMPTS[1]).items():
         for (a, first), (b, second) in combinations(scores, 2):
             columns.add(a, b, compare_scores(first, second), prompt_id, None)
     if not len(columns):
-        raise no_match_error(table.where, {}, columns.invalid)
-    return MatchSource(Path(table.where).name, "scores", columns.matches(), sha256=table.checksum())
+        raise source.no_match_error(table.where, {}, columns.invalid)
+    return source.MatchSource(Path(table.where).name, "scores", columns.matches(), sha256=table.checksum())
 
 
 def compare_scores(first: float | None, second: float | None) -> Outcome | None:
@@ -299,7 +292,7 @@ def _collect_scores(table: Table, prompt: str) -> dict[tuple[int, str], list[tup
         for name, value in zip(names, values, strict=False):
             if value is MISSING:
                 item.fail(LACKING, name)
-        model = check_model(item, values[0], MODEL)
+        model = source.check_model(item, values[0], MODEL)
         key = prompt_identity(table, line, prompt, values[2]), json.dumps(list(values[3:]), default=str)
         if (before := lines.setdefault((*key, model), line)) != line:
             item.fail(f"{model!r} has a score for this prompt on line {before} already; one is expected", MODEL)
