@@ -19,7 +19,7 @@ from scipy.special import erfcx, ndtri
 
 from distract import Draws, Matches, Ratings, RatingSystem
 
-from .shuffles import CHUNK, Floats, Orders, check_parameter, combine_orders, count_common, replay
+from .shuffles import CHUNK, Floats, Orders, check_parameter, combine_orders, count_common, read_results, replay
 
 TAIL = 30.0  # standard deviations beyond which functions of the normal distribution are computed by continued fraction
 
@@ -114,7 +114,8 @@ class _TrueSkillGame:
         margin, noise, room = self.margin, self.tau**2, 2 * self.beta**2
         sqrt = math.sqrt
         for start in range(0, len(places), CHUNK):
-            for winner, loser, tied in zip(*_columns(matches, places[start : start + CHUNK]), strict=True):
+            results = (column.tolist() for column in read_results(matches, places[start : start + CHUNK]))
+            for winner, loser, tied in zip(*results, strict=True):
                 up, down = variance[winner] + noise, variance[loser] + noise
                 total = up + down + room
                 wide = sqrt(total)
@@ -147,15 +148,6 @@ def _make_game(matches: int, p: Mapping[str, Any]) -> tuple[_TrueSkillGame, Orde
     check_parameter("draw_probability", chance, "a number from 0 to below 1", 0 <= chance < 1)
     margin = float(ndtri((1 + chance) / 2)) * math.sqrt(2) * p["beta"]
     return _TrueSkillGame(p["mu"], sigma, p["beta"], tau, margin), orders
-
-
-def _columns(matches: Matches, places: NDArray[np.int32]) -> tuple[list[int], list[int], list[bool]]:
-    a, b, outcome = matches.a[places], matches.b[places], matches.outcome[places]
-    return (
-        np.where(outcome == Matches.B, b, a).tolist(),
-        np.where(outcome == Matches.B, a, b).tolist(),
-        (outcome == Matches.TIE).tolist(),
-    )
 
 
 def win_effect(beyond: float) -> tuple[float, float]:

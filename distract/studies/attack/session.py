@@ -69,7 +69,8 @@ class _CaseAudit:
     def plans(self) -> list[Plan[list[Row]]]:
         plans: list[Plan[list[Row]]] = []
         if self.protocol.name in self.p.exchanged and self.case.id in self.p.exchanges:
-            plans.append(self._judge_exchange(self.p.exchanges[self.case.id]))
+            pair, row = self.p.exchanges[self.case.id], self._row("exchange", BASELINE)
+            plans.append(gather(pair.judge(row, self.protocol, self.p.manner, self.p.helped)))
         if self.p.only is not None and self.protocol.name in self.p.exchanged - {name for name, *_ in self.p.only}:
             return plans  # its checks are decided, and only exchanges show whether they mean anything
         designs = self.p.designs_for(self.protocol)
@@ -103,10 +104,6 @@ class _CaseAudit:
         yield from ()
         first = side(self.case.originals[0])
         return [self._row("flip", BASELINE)(first, first, excluded="no two responses by different authors")]
-
-    def _judge_exchange(self, pair: exchange.Exchange) -> Plan[list[Row]]:
-        row = self._row("exchange", BASELINE)
-        return (yield from gather(pair.judge(row, self.protocol, self.p.manner, self.p.helped)))
 
     def _judge_fixed(self, attack: Attack) -> Plan[list[Row]]:
         good = good_response(self.case)
