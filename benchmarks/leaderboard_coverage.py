@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from distract.stats import ratings
 from distract.stats.ratings.matches import TIE, A, B, Matches
 from distract.stats.ratings.system import RatingSystem
-from distract.studies.leaderboard.boards.board import draw_prompts, quantile
+from distract.studies.leaderboard.boards.board import Board, draw_prompts, quantile
 from distract.studies.leaderboard.boards.shift import Shift, measure_shift, merge_prompts
-from distract.studies.leaderboard.boards.standings import Board
 
 PROMPTS = 113
 MANY = 40_000  # prompts that approximate an infinite population

@@ -32,8 +32,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from distract.stats import ratings
-from distract.stats.ratings.draws import MAX_WEIGHTS, draw
-from distract.stats.ratings.matches import Matches, encode
+from distract.stats.ratings.matches import MAX_WEIGHTS, Matches, draw, encode
 
 SMALL, MIDDLE, LARGE = (6, 1_689), (50, 100_000), (50, 1_000_000)
 DRAWS = 1_000

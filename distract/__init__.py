@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from distract.models.provider import Provider
     from distract.rewriting import fidelity
     from distract.rewriting.fidelity import facts
-    from distract.stats.ratings.draws import Draws
-    from distract.stats.ratings.matches import Matches
+    from distract.stats.ratings.matches import Draws, Matches
     from distract.stats.ratings.system import Ratings, RatingSystem
     from distract.studies.gate.verdict import Verdict
     from distract.testing import invariants, strategies
@@ -87,7 +86,7 @@ _MODULES = {
     "Constraint": "distract.core.records",
     "DataError": "distract.core.errors",
     "DistractError": "distract.core.errors",
-    "Draws": "distract.stats.ratings.draws",
+    "Draws": "distract.stats.ratings.matches",
     "Judge": "distract.judging.judge",
     "Judgment": "distract.core.records",
     "Matches": "distract.stats.ratings.matches",

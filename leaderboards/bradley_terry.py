@@ -82,13 +82,8 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
             first, second = _weigh_points(matches, pairs, draws.weights[group])
         for part in parts(group.stop - group.start, MANY // rows):
             here = slice(group.start + part.start, group.start + part.stop)
-            ratings[:, here] = refit(
-                _make_game(pairs.design, first[:, part], second[:, part]),
-                strengths,
-                hessian,
-                mean[:, here],
-                scale.ridge,
-            )
+            game = _make_game(pairs.design, first[:, part], second[:, part])
+            ratings[:, here] = refit(game, strengths, hessian, mean[:, here], scale.ridge)
     return scale.place(ratings)
 
 

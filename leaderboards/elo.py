@@ -22,14 +22,9 @@ from .shuffles import CHUNK, Orders, cells, check_parameter, combine_orders, cou
 SAME = 1e-6
 """Maximum difference in points between two final ratings that count as equal, so that the start does not matter."""
 
-CLOSE = 1e-4
-"""``_CLOSE`` for shuffled orders, whose mean is tens of thousands of times less certain."""
-
-NEAR = 1e-2
-"""``_CLOSE`` for drawn matches, whose ratings vary by points."""
-
-FAR = 1000.0
-"""Maximum distance in points between starts, for a first guess of the number of matches to play."""
+CLOSE = 1e-4  # ``SAME`` for shuffled orders, whose mean is tens of thousands of times less certain
+NEAR = 1e-2  # ``SAME`` for drawn matches, whose ratings vary by points
+FAR = 1000.0  # maximum distance in points between starts, for a first guess of the number of matches to play
 
 
 def rate(

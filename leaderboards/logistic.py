@@ -16,26 +16,16 @@ from scipy.sparse import csr_array
 
 Floats: TypeAlias = NDArray[np.float64]
 
-MANY = 1 << 17
-"""Table entries to process at once, so that they stay in the processor's cache."""
-
-BLOCK = 1 << 22
-"""Entries of the largest table to keep in memory."""
-
-SMALL = 1 << 13
-"""Entries up to which a dense table is as fast as a sparse one."""
-
-EXACT = 1e-6
-"""Maximum last step of Newton's method, in logits; the remaining error is of the order of its square."""
+MANY = 1 << 17  # table entries to process at once, so that they stay in the processor's cache
+BLOCK = 1 << 22  # entries of the largest table to keep in memory
+SMALL = 1 << 13  # entries up to which a dense table is as fast as a sparse one
+EXACT = 1e-6  # maximum last step of Newton's method, in logits; the remaining error is of the order of its square
 
 CLOSE = 5e-10
 """Maximum error after steps with a shared matrix, in logits: below a ten-millionth of a point on the usual scale."""
 
-SAFE = 1.5
-"""Maximum change of log odds for which a full Newton step raises the likelihood: exp(d) - d - 1 < d * d."""
-
-STEPS = 200
-"""Limit on Newton steps; few are needed unless rounding keeps the last one from being short."""
+SAFE = 1.5  # maximum change of log odds for which a full Newton step raises the likelihood: exp(d) - d - 1 < d * d
+STEPS = 200  # limit on Newton steps; few are needed unless rounding keeps the last one from being short
 
 
 class Design(NamedTuple):

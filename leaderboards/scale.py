@@ -16,8 +16,7 @@ from .logistic import MANY, Floats, parts
 
 INTERVALS = ("sandwich", "bootstrap")
 
-POINTS = np.array([1.0, 0.0, 0.5])
-"""Points for the first model of a match, by the code of the outcome."""
+POINTS = np.array([1.0, 0.0, 0.5])  # points for the first model of a match, by the code of the outcome
 
 WIDTHS = 1e-4, 200.0
 """Smallest and largest standard deviation of the prior, in logits, for which every table can be solved exactly."""

@@ -14,16 +14,12 @@ from numpy.typing import NDArray
 
 from distract import Draws, Matches, UsageError
 
-COMMON = 4
-"""Limit on the orders that draws share; ``combine_orders`` corrects for the variance that so few of them add."""
-
-MANY = 50_000
-"""Number of matches from which draws share only two orders."""
+COMMON = 4  # limit on the orders that draws share; ``combine_orders`` corrects for the variance that so few of them add
+MANY = 50_000  # number of matches from which draws share only two orders
 
 ORDERS = ("shuffled", "file")
 
-CHUNK = 1 << 16
-"""Matches to convert to Python numbers at once."""
+CHUNK = 1 << 16  # matches to convert to Python numbers at once
 
 Floats = NDArray[np.float64]
 Play = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]], None]
@@ -121,13 +117,9 @@ def replay(matches: Matches, orders: Orders, length: int, draws: Draws, purpose:
     each = 1 + draws.count
     column = np.arange(each * places.shape[1])
     for slot in places:
-        outcome = matches.outcome[slot]
-        swapped = outcome == Matches.B
-        winner = np.where(swapped, matches.b[slot], matches.a[slot]).astype(np.int64)
-        loser = np.where(swapped, matches.a[slot], matches.b[slot]).astype(np.int64)
-        first = np.repeat(winner * len(column), each) + column
-        second = np.repeat(loser * len(column), each) + column
-        tied = np.repeat(outcome == Matches.TIE, each)
+        winner, loser, is_tie = read_results(matches, slot)
+        first, second = (np.repeat(side.astype(np.int64) * len(column), each) + column for side in (winner, loser))
+        tied = np.repeat(is_tie, each)
         times = np.concatenate([often(int(match)) for match in slot])
         now = np.flatnonzero(times)
         left = times.take(now)
@@ -136,6 +128,15 @@ def replay(matches: Matches, orders: Orders, length: int, draws: Draws, purpose:
             left -= 1
             more = left.nonzero()[0]
             now, left = now.take(more), left.take(more)
+
+
+def read_results(
+    matches: Matches, places: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]:
+    """Winners and losers of some matches, and whether they tied, where the first model stands for the winner."""
+    a, b, outcome = matches.a[places], matches.b[places], matches.outcome[places]
+    is_second = outcome == Matches.B
+    return np.where(is_second, b, a), np.where(is_second, a, b), outcome == Matches.TIE
 
 
 def count_common(orders: Orders) -> int:

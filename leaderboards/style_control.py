@@ -22,8 +22,7 @@ from distract import Draws, Matches, Ratings, RatingSystem, UsageError
 from .logistic import MANY, Design, Floats, Game, chances, design, fit, parts, refit, sandwich, sum_clusters
 from .scale import POINTS, Scale, make_scale, on_scale, prior_notes
 
-PART = 1 << 14
-"""Matches to process at once: a row has up to nine numbers under each draw."""
+PART = 1 << 14  # matches to process at once: a row has up to nine numbers under each draw
 
 
 class StyleDesign(NamedTuple):
@@ -106,15 +105,9 @@ def rate_style_control(matches: Matches, scale: Scale, parameters: Mapping[str, 
     notes = list(prior_notes(matches))
     if not rows.unit:
         notes.append("responses are equally long in every match: the worth of length rests on the prior")
-    return Ratings(
-        SYSTEM.name,
-        matches.models,
-        scale.place(estimate[:-1]),
-        parameters,
-        scale.spread(covariance[:-1, :-1]) if parameters["interval"] == "sandwich" else None,
-        extra=MappingProxyType(extra),
-        notes=tuple(notes),
-    )
+    spread = scale.spread(covariance[:-1, :-1]) if parameters["interval"] == "sandwich" else None
+    rating, more = scale.place(estimate[:-1]), MappingProxyType(extra)
+    return Ratings(SYSTEM.name, matches.models, rating, parameters, spread, extra=more, notes=tuple(notes))
 
 
 def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
@@ -129,9 +122,8 @@ def redraw(matches: Matches, draws: Draws, **parameters: Any) -> Floats:
     random = draws.generator("matches")
     redrawn = np.empty_like(mean)
     for part in parts(draws.count, 4 * MANY // len(matches)):
-        table = (
-            _draw_counts(len(matches), part.stop - part.start, random) if draws.weights is None else draws.weights[part]
-        )
+        size = part.stop - part.start
+        table = _draw_counts(len(matches), size, random) if draws.weights is None else draws.weights[part]
         game = rows.game(_weights(matches, table))
         redrawn[:, part] = refit(game, estimate, hessian, mean[:, part], scale.ridge)
     return scale.place(redrawn[:-1])

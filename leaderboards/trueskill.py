@@ -19,10 +19,9 @@ from scipy.special import erfcx, ndtri
 
 from distract import Draws, Matches, Ratings, RatingSystem
 
-from .shuffles import CHUNK, Orders, check_parameter, combine_orders, count_common, replay
+from .shuffles import CHUNK, Floats, Orders, check_parameter, combine_orders, count_common, read_results, replay
 
-TAIL = 30.0
-"""Standard deviations beyond which functions of the normal distribution are computed by continued fraction."""
+TAIL = 30.0  # standard deviations beyond which functions of the normal distribution are computed by continued fraction
 
 NARROW, AHEAD = 1e-3, 8.0
 """For a draw margin below the first or a lead above the second, the closed form of a tie loses too many digits."""
@@ -33,8 +32,6 @@ _PAIRS = tuple(zip(_POINTS.tolist(), _WEIGHTS.tolist(), strict=True))
 
 _ROOT = math.sqrt(0.5)
 _DENSITY = math.sqrt(2 / math.pi)
-
-Floats = NDArray[np.float64]
 
 
 def rate(
@@ -117,7 +114,8 @@ class _TrueSkillGame:
         margin, noise, room = self.margin, self.tau**2, 2 * self.beta**2
         sqrt = math.sqrt
         for start in range(0, len(places), CHUNK):
-            for winner, loser, tied in zip(*_columns(matches, places[start : start + CHUNK]), strict=True):
+            results = (column.tolist() for column in read_results(matches, places[start : start + CHUNK]))
+            for winner, loser, tied in zip(*results, strict=True):
                 up, down = variance[winner] + noise, variance[loser] + noise
                 total = up + down + room
                 wide = sqrt(total)
@@ -152,22 +150,14 @@ def _make_game(matches: int, p: Mapping[str, Any]) -> tuple[_TrueSkillGame, Orde
     return _TrueSkillGame(p["mu"], sigma, p["beta"], tau, margin), orders
 
 
-def _columns(matches: Matches, places: NDArray[np.int32]) -> tuple[list[int], list[int], list[bool]]:
-    a, b, outcome = matches.a[places], matches.b[places], matches.outcome[places]
-    return (
-        np.where(outcome == Matches.B, b, a).tolist(),
-        np.where(outcome == Matches.B, a, b).tolist(),
-        (outcome == Matches.TIE).tolist(),
-    )
-
-
 def win_effect(beyond: float) -> tuple[float, float]:
     """Shift of the means and shrinkage of the variance by a win, for a lead less the margin.
 
     The lead is in standard deviations of the difference of performances.
     """
     if beyond <= -TAIL:
-        return _upset_effect(-beyond)
+        over = _excess_density(-beyond)
+        return over - beyond, (over - beyond) * over
     shift = _DENSITY * math.exp(-beyond * beyond / 2) / math.erfc(-beyond * _ROOT)
     return shift, shift * (shift + beyond)
 
@@ -177,16 +167,15 @@ def tie_effect(ahead: float, margin: float) -> tuple[float, float]:
     lead = abs(ahead)
     if margin * lead > TAIL:  # the far end of the margin is out of reach, so this is a win of the model behind
         shift, shrink = win_effect(margin - lead)
-        return math.copysign(shift, -ahead), shrink
-    if margin < NARROW or lead > AHEAD:
+    elif margin < NARROW or lead > AHEAD:
         shift, shrink = _inner_tie_effect(lead, margin)
-        return math.copysign(shift, -ahead), shrink
-    # Densities at both ends of the margin and the probability between, as multiples of the density at the near end.
-    gone = math.expm1(-2 * margin * lead)
-    inside = _mills_ratio(lead - margin) - (1 + gone) * _mills_ratio(lead + margin)
-    shift = gone / inside
-    shrink = shift * shift + (margin * (2 + gone) + lead * gone) / inside
-    return math.copysign(shift, -ahead), min(max(shrink, 0.0), 1.0)
+    else:
+        # Densities at both ends of the margin and the probability between, as multiples of the density at the near end.
+        gone = math.expm1(-2 * margin * lead)
+        inside = _mills_ratio(lead - margin) - (1 + gone) * _mills_ratio(lead + margin)
+        shift = gone / inside
+        shrink = min(max(shift * shift + (margin * (2 + gone) + lead * gone) / inside, 0.0), 1.0)
+    return math.copysign(shift, -ahead), shrink
 
 
 def win_effects(beyond: Floats) -> tuple[Floats, Floats]:
@@ -237,11 +226,6 @@ def _inner_tie_effects(lead: Floats, margin: Floats) -> tuple[Floats, Floats]:
     mean = (height * np.sinh(steep) * _POINTS).sum(axis=1) / total
     square = (even * _POINTS**2).sum(axis=1) / total
     return lead - margin * mean, 1 - margin**2 * (square - mean**2)
-
-
-def _upset_effect(behind: float) -> tuple[float, float]:
-    over = _excess_density(behind)
-    return behind + over, (behind + over) * over
 
 
 def _excess_density(far: Any) -> Any:

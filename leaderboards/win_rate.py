@@ -15,12 +15,9 @@ from numpy.typing import NDArray
 from distract import Draws, Matches, Ratings, RatingSystem
 
 from .scale import POINTS
-from .shuffles import cells
+from .shuffles import Floats, cells
 
-BLOCK = 1 << 21
-"""Entries of a table to hold at once."""
-
-Floats = NDArray[np.float64]
+BLOCK = 1 << 21  # entries of a table to hold at once
 
 
 def rate(matches: Matches) -> Ratings:
@@ -35,10 +32,8 @@ def rate(matches: Matches) -> Ratings:
     covariance = np.zeros((len(share), len(share)))
     if matches.cluster is None:
         # A match affects two models only, and all matches of one cell affect them equally.
-        up, down = (
-            (POINTS[outcome] - share[first]) / total[first],
-            (1 - POINTS[outcome] - share[second]) / total[second],
-        )
+        up = (POINTS[outcome] - share[first]) / total[first]
+        down = (1 - POINTS[outcome] - share[second]) / total[second]
         np.add.at(covariance, (first, first), often * up**2)
         np.add.at(covariance, (second, second), often * down**2)
         np.add.at(covariance, (first, second), often * up * down)
@@ -78,9 +73,7 @@ def _share(points: Floats, played: Floats, otherwise: Floats) -> Floats:
     return np.divide(points, played, out=otherwise.copy(), where=played > 0)
 
 
-def _cells(
-    matches: Matches,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _cells(matches: Matches) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """First model, second model, outcome and number of matches, for each combination that occurs."""
     models = len(matches.models)
     table = np.bincount(cells(matches), minlength=3 * models**2).reshape(models, models, 3)

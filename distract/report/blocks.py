@@ -71,11 +71,8 @@ class Note:
     apart: bool = True
 
 
-Cells = Sequence[Prose] | str
-"""The cells of a row, or in words why it has none."""
-
-TableRow = tuple[str, Prose, Cells]
-"""Group, label and cells."""
+Cells = Sequence[Prose] | str  # the cells of a row, or in words why it has none
+TableRow = tuple[str, Prose, Cells]  # group, label and cells
 
 _RULE = re.compile(r" (by \w+)")
 

@@ -6,24 +6,10 @@ Every text is escaped: none opens a link, mentions anyone, begins a heading or b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from distract.core.printable import clean_text, line
-from distract.report.blocks import (
-    Block,
-    Browser,
-    Detail,
-    Diff,
-    Heading,
-    Note,
-    Plot,
-    Prose,
-    Sentence,
-    Span,
-    Table,
-    Tone,
-    list_spans,
-)
+from distract.report import blocks
 
 _MARKUP = re.compile(r"[!-$&*+:<-@\[-`{-~-]")
 """ASCII punctuation that is always markup; a bracket or a full stop is so only beside one of these."""
@@ -34,17 +20,16 @@ _MEANING = re.compile(r"(?i)[@#]|:(?=//)|www(?=\.)")
 Some are recognised after the Markdown is read, when an entity is a character again.
 """
 
-_LIST = re.compile(r"^\s*\d+(?=[.)])")
-"""The beginning of a numbered list."""
+_LIST = re.compile(r"^\s*\d+(?=[.)])")  # the beginning of a numbered list
 
 _APART = "\\g<0>\u2060"
 
-_TAGS: Mapping[Tone, str] = {"strong": "strong", "good": "strong", "bad": "strong", "removed": "del", "added": "ins"}
+_TAGS = {"strong": "strong", "good": "strong", "bad": "strong", "removed": "del", "added": "ins"}
 
 
-def render(blocks: Iterable[Block]) -> str:
+def render(parts: Iterable[blocks.Block]) -> str:
     """Return blocks as one Markdown text; details are folded."""
-    return "\n\n".join(part for block in blocks for part in _render(block)) + "\n"
+    return "\n\n".join(part for block in parts for part in _render(block)) + "\n"
 
 
 def escape_markup(text: str) -> str:
@@ -66,32 +51,32 @@ def _escape(text: str) -> str:
     return _MARKUP.sub(lambda match: f"&#{ord(match[0])};", _MEANING.sub(_APART, text))
 
 
-def _render(block: Block) -> Iterator[str]:
+def _render(block: blocks.Block) -> Iterator[str]:
     match block:
-        case Heading(text, level):
+        case blocks.Heading(text, level):
             yield from (f"{'#' * min(level + 1, 6)} {escape_markup(one)}" for one in text.split("\n")[:1])
             yield from map(escape_markup, text.split("\n")[1:])
-        case Sentence(text) | Note(text):
-            yield "<br>\n".join(map(_format_line, _split(text)))
-        case Diff(spans, label):
+        case blocks.Sentence(text) | blocks.Note(text):
+            yield "<br>\n".join(_LIST.sub(_APART, _format(spans)) for spans in _split(text))
+        case blocks.Diff(spans, label):
             heading = f"{escape_markup(label)}<br>" if label else ""
             yield f"{heading}{_LIST.sub(_APART, _format(spans, keeps_lines=True))}"
-        case Plot(title=title, description=description):
+        case blocks.Plot(title=title, description=description):
             yield f"*{escape_markup(title)}*: {escape_markup(description)}"
-        case Table():
+        case blocks.Table():
             yield from _render_table(block)
-        case Detail(part, is_open=True):
+        case blocks.Detail(part, is_open=True):
             yield from _render(part)
-        case Detail(part):
+        case blocks.Detail(part):
             yield "<details><summary>more</summary>"
             yield from _render(part)
             yield "</details>"
-        case Browser(instead):
+        case blocks.Browser(instead):
             for part in instead:
                 yield from _render(part)
 
 
-def _render_table(table: Table) -> Iterator[str]:
+def _render_table(table: blocks.Table) -> Iterator[str]:
     if table.title:
         yield f"**{escape_markup(table.title)}**"
     size, rows, last = len(table.columns), list[list[str]](), ""
@@ -99,25 +84,25 @@ def _render_table(table: Table) -> Iterator[str]:
         if group != last:
             rows.append([f"**{escape_markup(group)}**", *[""] * (size - 1)])
         last = group
-        texts = [_format((Span(cells),))] if isinstance(cells, str) else [_format(list_spans(cell)) for cell in cells]
-        rows.append([_format(list_spans(label)), *texts, *[""] * (size - 1 - len(texts))])
+        texts = [_format(blocks.list_spans(cell)) for cell in (label, *([cells] if isinstance(cells, str) else cells))]
+        rows.append([*texts, *[""] * (size - len(texts))])
     head = [escape_markup(name) if name else "" for name in table.columns]
     yield lay_out_table(head, rows, [":--", *["--:"] * (size - 1)])
     if table.legend:
         yield escape_markup(table.legend)
 
 
-def _split(text: Prose) -> list[tuple[Span, ...]]:
+def _split(text: blocks.Prose) -> list[tuple[blocks.Span, ...]]:
     """Split a text into its lines."""
-    lines: list[list[Span]] = [[]]
-    for span in list_spans(text):
+    lines: list[list[blocks.Span]] = [[]]
+    for span in blocks.list_spans(text):
         first, *rest = span.text.split("\n")
-        lines[-1].append(Span(first, span.tone))
-        lines += [[Span(one, span.tone)] for one in rest]
+        lines[-1].append(blocks.Span(first, span.tone))
+        lines += [[blocks.Span(one, span.tone)] for one in rest]
     return [tuple(one) for one in lines if any(span.text.strip() for span in one)]
 
 
-def _format(spans: Sequence[Span], keeps_lines: bool = False) -> str:
+def _format(spans: Sequence[blocks.Span], keeps_lines: bool = False) -> str:
     parts = []
     for span in spans:
         text = _escape(clean_text(span.text))
@@ -125,7 +110,3 @@ def _format(spans: Sequence[Span], keeps_lines: bool = False) -> str:
         tag = _TAGS.get(span.tone) if text.strip() else None
         parts.append(f"<{tag}>{text}</{tag}>" if tag else text)
     return "".join(parts).strip()
-
-
-def _format_line(spans: Sequence[Span]) -> str:
-    return _LIST.sub(_APART, _format(spans))

@@ -15,12 +15,9 @@ from distract.stats.figure import Figure
 VERDICTS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
 """Wording of the results of a test in tables."""
 
-FEW = 30
-"""Number of units below which a sentence calls them too few, and intervals are rough."""
+FEW = 30  # number of units below which a sentence calls them too few, and intervals are rough
 
-
-LONGEST = 300
-"""Characters of a text to quote, unless all is wanted."""
+LONGEST = 300  # characters of a text to quote, unless all is wanted
 
 UNSAID = "the judge's words are not in the run; the command that made it adds them with --keep-text all"
 

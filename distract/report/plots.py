@@ -15,24 +15,16 @@ from distract.core.printable import line
 from distract.report.blocks import Axis, Mark, Plot
 
 WIDTH = 720
-LABELS = 220
-"""Width of the names left of a forest plot."""
-VALUES = 190
-"""Width of the numbers right of a forest plot."""
+LABELS = 220  # width of the names left of a forest plot
+VALUES = 190  # width of the numbers right of a forest plot
 HEIGHT = 300
-TOP = 28
-"""Room above a plot for the title of its values."""
+TOP = 28  # room above a plot for the title of its values
 MARGIN = 56
-STEP = 15
-"""Height of one mark of a forest plot."""
-APART = 6
-"""Distance between series at one name."""
-LONGEST = 34
-"""Characters of a name to show; its title has all of it."""
-FEW = 6
-"""Whole numbers along x that are all named."""
-SERIES = 6
-"""Shapes and colours, which repeat after that."""
+STEP = 15  # height of one mark of a forest plot
+APART = 6  # distance between series at one name
+LONGEST = 34  # characters of a name to show; its title has all of it
+FEW = 6  # whole numbers along x that are all named
+SERIES = 6  # shapes and colours, which repeat after that
 
 _SHAPES = (
     "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0",

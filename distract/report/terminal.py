@@ -9,23 +9,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from distract.report.blocks import (
-    Block,
-    Cells,
-    Detail,
-    Diff,
-    Heading,
-    Note,
-    Plot,
-    Prose,
-    Sentence,
-    Table,
-    Tone,
-    Words,
-    list_spans,
-)
+from distract.report import blocks
 
-_STYLES: Mapping[Tone, str] = {
+_STYLES: Mapping[blocks.Tone, str] = {
     "": "",
     "strong": "bold",
     "dim": "dim",
@@ -38,12 +24,12 @@ _STYLES: Mapping[Tone, str] = {
 _LEVELS = {1: "bold", 2: "bold", 3: "italic"}
 
 
-def show(blocks: Iterable[Block], console: Console | None = None, verbose: bool = True) -> bool:
+def show(parts: Iterable[blocks.Block], console: Console | None = None, verbose: bool = True) -> bool:
     """Print blocks one after the other; return whether details were left out."""
     console = console or Console(highlight=False)
     is_cut, is_first = False, True
-    for block in blocks:
-        if isinstance(block, Detail) and not verbose:
+    for block in parts:
+        if isinstance(block, blocks.Detail) and not verbose:
             is_cut = True
             continue
         for part in _render(block, is_first, has_colour(console)):
@@ -58,32 +44,32 @@ def has_colour(console: Console | None = None) -> bool:
     return console.color_system is not None and not console.no_color
 
 
-def _render(block: Block, is_first: bool, colour: bool) -> Iterator[RenderableType]:
+def _render(block: blocks.Block, is_first: bool, colour: bool) -> Iterator[RenderableType]:
     space = "" if is_first else "\n"
     match block:
-        case Heading(text, level):
+        case blocks.Heading(text, level):
             yield Text(space + text, style=_LEVELS.get(level, "italic"))
-        case Sentence(text, apart):
+        case blocks.Sentence(text, apart):
             yield Text(space if apart else "") + _style(text)
-        case Note(text, tone, apart):
+        case blocks.Note(text, tone, apart):
             yield Text(space if apart else "") + _style(text, tone)
-        case Diff(spans, label, apart):
+        case blocks.Diff(spans, label, apart):
             before = Text(space if apart else "") + Text(f"{label}\n" if label else "", style="dim")
-            yield before + (_style(Words(spans)) if colour else Text(str(block)))
-        case Plot(characters=characters):
+            yield before + (_style(blocks.Words(spans)) if colour else Text(str(block)))
+        case blocks.Plot(characters=characters):
             if characters:
                 yield Text(f"{space}{characters}", no_wrap=True, overflow="crop")
-        case Table():
+        case blocks.Table():
             yield from _lay_out(block, space)
-        case Detail(part):
+        case blocks.Detail(part):
             yield from _render(part, is_first, colour)
 
 
-def _style(text: Prose, tone: Tone = "") -> Text:
-    return Text.assemble(*(Text(span.text, style=_STYLES[span.tone]) for span in list_spans(text, tone)))
+def _style(text: blocks.Prose, tone: blocks.Tone = "") -> Text:
+    return Text.assemble(*(Text(span.text, style=_STYLES[span.tone]) for span in blocks.list_spans(text, tone)))
 
 
-def _lay_out(block: Table, space: str) -> Iterator[RenderableType]:
+def _lay_out(block: blocks.Table, space: str) -> Iterator[RenderableType]:
     """Lay out numbers below one another, each row in one cell, so that words may replace them."""
     if block.title or space:
         yield Text(f"{space}{block.title}" if block.title else "", style="italic")
@@ -97,18 +83,14 @@ def _lay_out(block: Table, space: str) -> Iterator[RenderableType]:
     for group, label, cells in block.rows:
         if group != last:
             grid.add_row(Text(group, style="bold"))
-        grid.add_row(_style(label), _align_row(cells, widths))
+        grid.add_row(_style(label), Text(cells) if isinstance(cells, str) else _align(cells, widths))
         last = group
     yield grid
     if block.legend:
         yield Text(block.legend, style="dim")
 
 
-def _align_row(cells: Cells, widths: Sequence[int]) -> Text:
-    return Text(cells) if isinstance(cells, str) else _align(cells, widths)
-
-
-def _align(cells: Sequence[Prose], widths: Sequence[int]) -> Text:
+def _align(cells: Sequence[blocks.Prose], widths: Sequence[int]) -> Text:
     """Set cells, which may have several lines, right-aligned into columns."""
     columns = [_split(cell) for cell in cells]
     lines = []
@@ -120,5 +102,5 @@ def _align(cells: Sequence[Prose], widths: Sequence[int]) -> Text:
     return Text("\n").join(lines)
 
 
-def _split(cell: Prose) -> list[Text]:
+def _split(cell: blocks.Prose) -> list[Text]:
     return list(_style(cell).split("\n", allow_blank=True))

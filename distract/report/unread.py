@@ -14,8 +14,7 @@ from typing import Any
 from distract.core.printable import count, line, shorten
 from distract.core.runs import TEXTS, read_texts
 
-MAX_LENGTH = 300
-"""Maximum number of characters of an answer to show."""
+MAX_LENGTH = 300  # maximum number of characters of an answer to show
 
 _COMMAND = re.compile(r":(?=:)|##(?=\[)")
 """Beginnings of commands that a CI runner would execute."""

@@ -15,8 +15,7 @@ from distract.stats.trials import TIED, Measure, Trial, Unit
 
 CONFIDENCE = 0.95
 
-Condition = tuple[str, int | None]
-"""An attack (``none`` before any rewrite) and a severity."""
+Condition = tuple[str, int | None]  # an attack (``none`` before any rewrite) and a severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,7 @@ def fill_rate(
     return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective)
 
 
-UnitValues = Mapping[Unit, tuple[str, float]]
-"""The prompt and the value of each trial that counts."""
+UnitValues = Mapping[Unit, tuple[str, float]]  # the prompt and the value of each trial that counts
 
 
 @dataclass(slots=True)

@@ -54,17 +54,8 @@ def _is_reversed(trial: Trial) -> float:
     return float({trial.before, trial.after} == {"a", "b"})
 
 
-def _has_label(trial: Trial) -> str | None:
-    return EXCLUDED if trial.label is None else None
-
-
 def _at_tie(value: float) -> Callable[[Trial], float | None]:
     return lambda trial: value if trial.before == "tie" else None
-
-
-def _scale_skill(accuracy: float) -> float:
-    """Rescale an accuracy: a perfect judge has 1, one without information at most 0 on average."""
-    return 2 * accuracy - 1
 
 
 _agreement = partial(Measure, designs=("people", "pass"), needs_before=False)
@@ -74,7 +65,7 @@ _triple, _set = (partial(Measure, designs=(name,), needs_before=False, headline=
 _ROWS = (
     Measure(
         name="skill_under_attack", designs=("flip",), aim="loser", value=_stays_right, over=is_labelled,
-        known=_at_tie(0.5), unread=lambda trial: 0.0, scale=_scale_skill,
+        known=_at_tie(0.5), unread=lambda trial: 0.0, scale=lambda accuracy: 2 * accuracy - 1,
         title="Skill under attack: pairs right before and after the loser's rewrite, 0 is chance",
         cells=("%", "95% CI", "…", "n", "inv."), brief=True,
         plot=("Skill under attack: 100% is a perfect judge, at most 0% one that knows nothing", {"knows nothing": 0.0}),
@@ -245,7 +236,8 @@ _ROWS = (
         more="verdicts, over both orders, that match the label",
     ),
     _agreement(
-        name="accuracy_both_orders", designs=("people",), per="comparison", value=_all_match, over=_has_label,
+        name="accuracy_both_orders", designs=("people",), per="comparison", value=_all_match,
+        over=lambda trial: EXCLUDED if trial.label is None else None,
         noun="right in both orders",
         more="comparisons that are right in every order",
     ),
@@ -351,12 +343,9 @@ _ROWS = (
     ),
 )  # fmt: skip
 
-MEASURES: Mapping[str, Measure] = {row.name: row for row in _ROWS}
-"""Each measure by name."""
+MEASURES: Mapping[str, Measure] = {row.name: row for row in _ROWS}  # each measure by name
 
-
-SHORT = {"net": "net_flip_rate", "severity": "severity_accuracy"}
-"""Short values of ``--measure``."""
+SHORT = {"net": "net_flip_rate", "severity": "severity_accuracy"}  # short values of ``--measure``
 
 
 def list_selectable() -> dict[str, tuple[Design, ...]]:

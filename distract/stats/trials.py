@@ -10,7 +10,6 @@ from distract.core.records import Outcome
 
 Unit = tuple[Hashable, ...]
 
-
 Aim = Literal["fixed", "loser", "winner", "worse", "mark", "reach"]
 """Which response a trial is about.
 
@@ -20,10 +19,7 @@ second by author, whatever the verdict before. ``mark``: each response against t
 passes; ``reach``: the same with the middle of the scale where there is no mark, and no verdict before.
 """
 
-
 TIED = "baseline is a tie"
-
-
 EXCLUDED = "excluded"
 
 
@@ -53,9 +49,7 @@ class Trial:
 
 Design = Literal["fixed", "flip", "severity"]
 
-
 Sampling = Literal["verdict", "slot", "comparison", "orders", "control", "parser", "published", "published orders"]
-
 
 Per = Sampling | Literal["calls", "tokens", "triple", "set"]
 """What one trial is where nothing is attacked.
@@ -68,13 +62,9 @@ verdict, or a pair, as the authors of a published run count it, ``published orde
 it is a tie without one. ``set``: a pair beside two third responses.
 """
 
-
-STYLES = ("same", "control")
-"""The effects under which any change of the verdict counts."""
-
+STYLES = ("same", "control")  # the effects under which any change of the verdict counts
 
 CLAIMS = ("unearned", "injection")
-
 
 EFFECTS: Mapping[str, tuple[str, str, str]] = {
     "same": ("attacks that keep the content", "", ""),
@@ -89,92 +79,56 @@ EFFECTS: Mapping[str, tuple[str, str, str]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:
-    """One figure of a run.
+    """One figure of a run."""
 
-    Attributes:
-        name: name in documents and of ``--measure``.
-        designs: comparisons that it needs; empty for one that every design has.
-        aim: trials that it takes; None for a figure that is no rate of trials.
-        effects: effects of the attacks whose trials it takes; empty for a figure before any rewrite.
-        value: value of a trial, from 0 to 1.
-        over: why a trial does not count, None if it does; without it, every trial counts.
-        known: value of a trial that needs no rewrite, or no verdict, None if it does; without it, every trial does.
-        unread: value of a trial whose verdict is unreadable; None to leave it out.
-        needs_before: whether a trial needs a valid verdict before the rewrite.
-        alone: whether a response against its own original has a value too, where the data have no pairs.
-        margin: whether leads up to the indifference margin are ties.
-        ties: whether protocols that cannot tie have none.
-        minus: measure whose value on the same trials it subtracts.
-        sums: measures whose sum it is where its column stands beside theirs.
-        scale: rescales the mean and the ends of its interval.
-        unit: unit of the value.
-        headline: rule that summarises a scoring protocol.
-        primary: whether it is what attacks of its effects are meant to raise.
-        compared: whether it compares the protocols of its design.
-        title: title of its table; after what the rewrites are called, where each effect has one.
-        cells: columns of that table; ``%`` has the name of its column, if any, and ``…`` stands for those of the
-            measures beside it that the run has.
-        brief: whether that table has the headline rules only.
-        beside: measure in whose table its column stands.
-        shows: columns about its own comparisons after that; with ``n`` or ``k/n`` the table is one of their own.
-        plot: title of its plot, and the values to mark there by name.
-        column: name of its column in a table of another measure.
-        legend: meaning of that column.
-        more: what the glossary adds to the legend; its meaning, if there is no legend.
-        noun: name in a sentence; by default the name.
-        hit: a trial that a gate counts, one without a value where high is better.
-        hits: what those trials did.
-        action: the same in a sentence that names the ``{rewrite}`` and, by effect, the ``{means}``.
-        needs: what a run judges for it beyond its designs.
-        first: which protocol comes first in a ranking by it.
-        limit: option of a gate for the largest value to accept, or the smallest; empty without one.
-        better: which end of its range is better.
-        missing: why a run may lack it.
-        hidden: whether no document holds it, since another measure subtracts it.
-        per: what a trial is where nothing is attacked; None for a measure of attacks alone, or of no trials.
-        capped: whether its interval is never narrower than that of independent trials.
-    """
-
-    name: str
+    name: str  # name in documents and of ``--measure``
+    # Comparisons that it needs; empty for one that every design has.
     designs: tuple[Design | Literal["people", "pass", "triple", "set"], ...] = ()
-    aim: Aim | None = None
+    aim: Aim | None = None  # trials that it takes; None for a figure that is no rate of trials
+    # Effects of the attacks whose trials it takes; empty for a figure before any rewrite.
     effects: tuple[str, ...] = STYLES
-    value: Callable[[Trial], float] = lambda trial: float(trial.after == "b")
+    value: Callable[[Trial], float] = lambda trial: float(trial.after == "b")  # value of a trial, from 0 to 1
+    # Why a trial does not count, None if it does; without it, every trial counts.
     over: Callable[[Trial], str | None] | None = None
+    # Value of a trial that needs no rewrite, or no verdict, None if it does; without it, every trial does.
     known: Callable[[Trial], float | None] | None = None
-    unread: Callable[[Trial], float] | None = None
-    needs_before: bool = True
-    alone: bool = False
-    margin: bool = False
-    ties: bool = False
-    minus: str = ""
-    sums: tuple[str, ...] = ()
-    scale: Callable[[float], float] | None = None
-    unit: str = "share"
-    headline: Literal["score", "rating"] = "score"
-    primary: bool = False
-    compared: bool = False
-    title: str = ""
+    unread: Callable[[Trial], float] | None = None  # value of a trial whose verdict is unreadable; None to leave it out
+    needs_before: bool = True  # whether a trial needs a valid verdict before the rewrite
+    alone: bool = False  # whether a response against its own original has a value too, where the data have no pairs
+    margin: bool = False  # whether leads up to the indifference margin are ties
+    ties: bool = False  # whether protocols that cannot tie have none
+    minus: str = ""  # measure whose value on the same trials it subtracts
+    sums: tuple[str, ...] = ()  # measures whose sum it is where its column stands beside theirs
+    scale: Callable[[float], float] | None = None  # rescales the mean and the ends of its interval
+    unit: str = "share"  # unit of the value
+    headline: Literal["score", "rating"] = "score"  # rule that summarises a scoring protocol
+    primary: bool = False  # whether it is what attacks of its effects are meant to raise
+    compared: bool = False  # whether it compares the protocols of its design
+    title: str = ""  # title of its table; after what the rewrites are called, where each effect has one
+    # Columns of that table; ``%`` has the name of its column, if any, and ``…`` stands for those of the measures beside
+    # it that the run has.
     cells: tuple[str, ...] = ("%", "95% CI", "k/n", "…", "inv.", "excl.")
-    brief: bool = False
-    plot: tuple[str, Mapping[str, float]] = ("", {})
-    beside: str = ""
+    brief: bool = False  # whether that table has the headline rules only
+    plot: tuple[str, Mapping[str, float]] = ("", {})  # title of its plot, and the values to mark there by name
+    beside: str = ""  # measure in whose table its column stands
+    # Columns about its own comparisons after that; with ``n`` or ``k/n`` the table is one of their own.
     shows: tuple[str, ...] = ()
-    column: str = ""
-    legend: str = ""
-    more: str = ""
-    noun: str = ""
-    hit: str = ""
-    hits: str = ""
-    action: str = ""
-    needs: Literal["", "winners", "placebos", "crossings"] = ""
-    first: str = ""
-    limit: str = ""
-    better: Literal["low", "high"] = "low"
-    missing: str = ""
-    hidden: bool = False
+    column: str = ""  # name of its column in a table of another measure
+    legend: str = ""  # meaning of that column
+    more: str = ""  # what the glossary adds to the legend; its meaning, if there is no legend
+    noun: str = ""  # name in a sentence; by default the name
+    hit: str = ""  # a trial that a gate counts, one without a value where high is better
+    hits: str = ""  # what those trials did
+    action: str = ""  # the same in a sentence that names the ``{rewrite}`` and, by effect, the ``{means}``
+    needs: Literal["", "winners", "placebos", "crossings"] = ""  # what a run judges for it beyond its designs
+    first: str = ""  # which protocol comes first in a ranking by it
+    limit: str = ""  # option of a gate for the largest value to accept, or the smallest; empty without one
+    better: Literal["low", "high"] = "low"  # which end of its range is better
+    missing: str = ""  # why a run may lack it
+    hidden: bool = False  # whether no document holds it, since another measure subtracts it
+    # What a trial is where nothing is attacked; None for a measure of attacks alone, or of no trials.
     per: Per | None = None
-    capped: bool = True
+    capped: bool = True  # whether its interval is never narrower than that of independent trials
 
     def __post_init__(self) -> None:
         if self.limit and self.aim and (self.minus or self.scale or self.unit != "share"):

@@ -13,11 +13,8 @@ if TYPE_CHECKING:
     from distract.core.usage import Tally
     from distract.judging.findings import InvariantFinding
 
-FLIPS = 10
-"""Limit on the smallest changes shown for one judge."""
-
-WIDTH = 160
-"""Characters shown of a change."""
+FLIPS = 10  # limit on the smallest changes shown for one judge
+WIDTH = 160  # characters shown of a change
 
 _HEADINGS = ("decision", "invariant", "of", "violated", "rate %", "bounds %", "threshold %", "", "")
 _WORST = ("pass", "inconclusive", "fail")
@@ -98,7 +95,8 @@ def _merge_findings(findings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         for key in ("n", "k", "invalid", "excluded", "examples"):
             total[key] += entry[key]
         total["decision"] = max(total["decision"], entry["decision"], key=_WORST.index)
-        total["words"] = min(filter(None, (total["words"], entry["words"])), key=_length_key, default=[])
+        words = filter(None, (total["words"], entry["words"]))
+        total["words"] = min(words, key=lambda own: (len(own), sum(map(len, own)), own), default=[])
     return rows + list(sums.values())
 
 
@@ -124,16 +122,4 @@ def _place(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _sort_key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        *_place(row),
-        row["searching"],
-        row["threshold"] or 0.0,
-        row["n"],
-        row["k"],
-        row["words"],
-        _table_row(row),
-    )
-
-
-def _length_key(words: Sequence[str]) -> tuple[int, int, Sequence[str]]:
-    return len(words), sum(map(len, words)), words
+    return (*_place(row), row["searching"], row["threshold"] or 0.0, row["n"], row["k"], row["words"], _table_row(row))

@@ -17,8 +17,7 @@ from distract.core.records import BASELINE, PASS_MARK, Answer, Case, Reply, Resp
 from distract.judging.texts import Texts
 from distract.judging.verdicts import certain_judgment
 from distract.report.blocks import Axis, Block, Detail, Heading, Mark, Note, Plot, Sentence, Table
-from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data
-from distract.report.html import render
+from distract.report.html import BrowsedVerdict, Browsing, Part, build_data, render
 from distract.studies.meta.disagreements import browser_block, build_disagreement_data
 from distract.studies.meta.measures import JudgeRows
 from distract.studies.meta.panel import measure_judges

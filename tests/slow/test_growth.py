@@ -38,7 +38,7 @@ from distract.studies.explain.edits import describe_edits, find_edits
 from distract.studies.explain.view import mark_edits
 from distract.studies.gate import ci_reports
 from distract.studies.make import pairs
-from distract.testing.invariants import changes, messages
+from distract.testing.invariants import changes, failures
 
 SMALL, MIDDLE, LARGE = 10_000, 20_000, 100_000
 TOLERANCE = 4.0
@@ -134,7 +134,7 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
         lambda text: (
             printable.clean_text(text),
             printable.line(text),
-            messages.mark_spaces(text),
+            failures.mark_spaces(text),
             unread._escape(text),
         ),
     )

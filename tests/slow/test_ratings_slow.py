@@ -24,8 +24,7 @@ from test_leaderboard_design import PLAY, data, votes
 from test_style_control import fit_naively, plant_matches
 
 from distract.core.runs import load
-from distract.stats.ratings.draws import draw
-from distract.stats.ratings.matches import Matches
+from distract.stats.ratings.matches import Matches, draw
 from distract.studies.leaderboard.boards.board import build_board
 
 HARD: dict[str, tuple[Played, set[str]]] = {

@@ -17,12 +17,10 @@ from scipy import stats
 
 from distract.core.errors import PluginError, UnknownName, UsageError
 from distract.stats import ratings
-from distract.stats.ratings.draws import Draws, draw
-from distract.stats.ratings.matches import TIE, A, Matches, encode
+from distract.stats.ratings.matches import TIE, A, Draws, Matches, draw, encode
 from distract.stats.ratings.system import Ratings, RatingSystem
-from distract.studies.leaderboard.boards import board as boards, groups
-from distract.studies.leaderboard.boards.board import build_board, draw_prompts
-from distract.studies.leaderboard.boards.ranks import ranks
+from distract.studies.leaderboard.boards import board as boards
+from distract.studies.leaderboard.boards.board import build_board, draw_prompts, ranks
 from distract.studies.leaderboard.boards.system_choice import parse_spec
 
 Row = tuple[str, str, str, str]
@@ -391,8 +389,8 @@ def test_bad_parameter_of_a_system_is_one_line(name: str, parameter: str, value:
 )
 def test_groups_run_from_top_to_bottom(rows: str, expected: str) -> None:
     played = graph(rows)
-    assert groups.find_groups(played) == [played.models]
-    notes = groups.notes(played)
+    assert boards.find_groups(played) == [played.models]
+    notes = boards.list_group_notes(played)
     assert len(notes) == bool(expected)
     assert all(f"later group: {expected}; " in note for note in notes)
 
@@ -403,11 +401,11 @@ def graph(text: str) -> Matches:
 
 def test_notes_shorten_long_lists_and_names() -> None:
     rows: list[Row] = [(f"m{i:03}", f"m{i + 1:03}" + "x" * 99, "a", "p") for i in range(0, 200, 2)]
-    (note,) = groups.notes(matches(rows))
+    (note,) = boards.list_group_notes(matches(rows))
     assert len(note) < 900
     assert "and 94 more" in note
-    assert groups.format_names([f"m{i}" for i in range(18)]) == "m0, m1, m2, m3, m4, m5 and 12 more"
-    assert len(groups.format_names(["x" * 500])) == groups.WIDTH
+    assert boards.format_names([f"m{i}" for i in range(18)]) == "m0, m1, m2, m3, m4, m5 and 12 more"
+    assert len(boards.format_names(["x" * 500])) == boards.WIDTH
 
 
 pairs = st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.sampled_from(["a", "b", "tie"]))
@@ -422,11 +420,11 @@ def test_groups_follow_reachability(played: list[tuple[str, str, str]]) -> None:
     for _ in table.models:
         reach |= {(x, z) for x, y in reach for w, z in reach if y == w}
         meet |= {(x, z) for x, y in meet for w, z in meet if y == w}
-    result = groups.find_groups(table)
+    result = boards.find_groups(table)
     assert sorted(name for group in result for name in group) == list(table.models)
     assert all(((x, y) in meet) == (g is h) for g in result for h in result for x in g for y in h if x != y)
     strong = all((x, y) in reach for x in table.models for y in table.models if x != y)
-    assert (groups.notes(table) == ()) == strong
+    assert (boards.list_group_notes(table) == ()) == strong
 
 
 @each(

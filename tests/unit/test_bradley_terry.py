@@ -19,8 +19,7 @@ from scipy import optimize, special
 
 from distract.core.errors import UnknownName
 from distract.stats import ratings
-from distract.stats.ratings.draws import Draws, draw
-from distract.stats.ratings.matches import Matches, encode
+from distract.stats.ratings.matches import Draws, Matches, draw, encode
 
 Played = list[tuple[str, str, str, str]]
 """First model, second model, outcome, prompt."""

@@ -19,9 +19,8 @@ from scipy.special import ndtr, ndtri
 
 from distract.core.errors import UsageError
 from distract.stats import ratings
-from distract.stats.ratings import draws
-from distract.stats.ratings.draws import Draws, draw
-from distract.stats.ratings.matches import OUTCOMES, Matches, encode
+from distract.stats.ratings import matches
+from distract.stats.ratings.matches import OUTCOMES, Draws, Matches, draw, encode
 
 elo = importlib.import_module("distract.leaderboards.elo")
 FIELDS = ("k", "base", "initial", "scale", "shuffles", "order", "seed")
@@ -284,7 +283,7 @@ def test_more_draws_begin_with_the_same_ones_and_seeds_differ() -> None:
 
 def test_no_table_where_none_is_needed_or_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert draw(0, 10, 10, table=False).weights is None
-    monkeypatch.setattr(draws, "MAX_WEIGHTS", 99)
+    monkeypatch.setattr(matches, "MAX_WEIGHTS", 99)
     assert draw(0, 10, 10).weights is None
     assert draw(0, 9, 11).weights is not None
 

@@ -23,10 +23,9 @@ from markdown_it import MarkdownIt
 
 from distract.core.printable import clean_text, percent
 from distract.core.runs import load
-from distract.report import browser
+from distract.report import html as page
 from distract.report.blocks import Axis, Block, Detail, Diff, Heading, Mark, Note, Plot, Sentence, Span, Table
-from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data
-from distract.report.html import dump, render
+from distract.report.html import BrowsedVerdict, Browsing, Part, build_data, dump, render
 from distract.report.plots import Scale, draw
 from distract.studies.gate import ci_reports
 from distract.studies.gate.ci_reports import format_junit
@@ -240,7 +239,7 @@ def test_large_run_shows_a_sample_and_says_so(run: Run, monkeypatch: pytest.Monk
     whole = read_data("p.html")
     assert "Shown" not in whole["about"]
     most = len(whole["verdicts"]) // 2
-    monkeypatch.setattr(browser, "MOST", most)
+    monkeypatch.setattr(page, "MOST", most)
     assert run("report", "r", "--html", "q.html").code == 0
     part = read_data("q.html")
     assert most // 2 < len(part["verdicts"]) <= most
@@ -248,7 +247,7 @@ def test_large_run_shows_a_sample_and_says_so(run: Run, monkeypatch: pytest.Monk
     ids = [one["id"] for one in whole["verdicts"]]
     chosen = [one["id"] for one in part["verdicts"]]
     assert (chosen[: most // 2], chosen) == (ids[: most // 2], [one for one in ids if one in {*chosen}])
-    monkeypatch.setattr(browser, "LARGEST", 9000)
+    monkeypatch.setattr(page, "LARGEST", 9000)
     assert run("report", "r", "--html", "q.html").code == 0
     small = read_data("q.html")
     assert 0 < len(small["verdicts"]) < len(part["verdicts"])

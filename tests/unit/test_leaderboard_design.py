@@ -21,9 +21,14 @@ from distract.core.runs import load
 from distract.models.scripted import make_planted
 from distract.rewriting.writers import WRITERS, Draft, Writer
 from distract.studies.eligibility import pair_obstacle
-from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline
 from distract.studies.leaderboard.measures import find_targets, measure_boards
-from distract.studies.leaderboard.pairings import draw_balanced, round_robin
+from distract.studies.leaderboard.session import (
+    TournamentConfig,
+    draw_balanced,
+    judge_attacks,
+    judge_baseline,
+    round_robin,
+)
 
 names = st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=7, unique=True)
 

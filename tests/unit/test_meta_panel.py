@@ -28,7 +28,7 @@ from distract.judging.orders import Manner
 from distract.judging.pass_marks import PassMark, against_mark, find_mark, read_pass
 from distract.judging.published import PublishedRun, attach_labels
 from distract.stats import agreement
-from distract.studies.leaderboard.sources.runs import from_rows
+from distract.studies.leaderboard.sources.records import from_rows
 from distract.studies.meta.disagreements import collect_disagreements
 from distract.studies.meta.measures import Agreement, JudgeRows, figures
 from distract.studies.meta.panel import (

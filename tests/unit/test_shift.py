@@ -26,8 +26,7 @@ from distract.stats.ratings.matches import Matches
 from distract.stats.ratings.system import RatingSystem
 from distract.studies.differences import mark_difference
 from distract.studies.leaderboard.boards import shift as shifts
-from distract.studies.leaderboard.boards.board import DRAWS, build_board, draw_prompts
-from distract.studies.leaderboard.boards.ranks import kendall_tau
+from distract.studies.leaderboard.boards.board import DRAWS, build_board, draw_prompts, kendall_tau
 from distract.studies.leaderboard.boards.shift import measure_shift, merge_prompts
 
 SYSTEMS = [POINTS, CLOSED, *ratings.systems().values()]

@@ -18,7 +18,7 @@ from distract.core.errors import DataError, UsageError
 from distract.data import json_stream
 from distract.stats.ratings.matches import Matches, encode
 from distract.studies.leaderboard.sources import MatchSource, read
-from distract.studies.leaderboard.sources.arena import WORDS
+from distract.studies.leaderboard.sources.tables import WORDS
 
 HEADER = "model_a,model_b,winner\n"
 Rows = Sequence[Mapping[str, Any]]

@@ -23,7 +23,7 @@ from distract.data.formats.native import format_line
 from distract.data.tables import open_table
 from distract.stats.ratings.matches import Matches
 from distract.studies.leaderboard.sources import FORMATS, from_rows, read
-from distract.studies.leaderboard.sources.labelled import NO_LABEL, NOT_TWO
+from distract.studies.leaderboard.sources.records import NO_LABEL, NOT_TWO
 
 GOLDEN = Path(__file__).parents[1] / "data" / "readers"
 

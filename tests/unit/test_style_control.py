@@ -15,8 +15,7 @@ from scipy import optimize, stats
 
 from distract.core.errors import UsageError
 from distract.stats import ratings
-from distract.stats.ratings.draws import draw
-from distract.stats.ratings.matches import Matches, encode
+from distract.stats.ratings.matches import Matches, draw, encode
 
 LOGIT = 400 / math.log(10)
 POINTS = np.array([1.0, 0.0, 0.5])

@@ -1,11 +1,13 @@
-"""Matches between models as columns of numbers.
+"""Matches between models as columns of numbers, and draws of their prompts with replacement.
 
 A match is one comparison of two models' responses to one prompt, with its outcome. Names are encoded once, so a million
-matches need only a few numbers each.
+matches need only a few numbers each. A draw is the weight of each prompt; several boards can share draws, so that their
+common variation cancels.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,8 +20,7 @@ from numpy.typing import NDArray
 from distract.core import printable
 from distract.core.errors import UsageError
 
-A, B, TIE = 0, 1, 2
-"""Codes of outcomes: a win of the first model, of the second, or a tie."""
+A, B, TIE = 0, 1, 2  # codes of outcomes: a win of the first model, of the second, or a tie
 
 OUTCOMES = {"a": A, "b": B, "tie": TIE}
 
@@ -105,3 +106,48 @@ def _sort_names(index: defaultdict[str, int]) -> tuple[tuple[str, ...], NDArray[
     order = np.empty(len(names), np.int32)
     order[[index[name] for name in names]] = np.arange(len(names), dtype=np.int32)
     return names, order
+
+
+MAX_WEIGHTS = 64_000_000  # maximum size of the table of weights; beyond it, systems draw counts of matches themselves
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """Draws of prompts.
+
+    Attributes:
+        seed: seed of the draws.
+        count: number of draws, at least 2.
+        weights: how often each draw has each prompt, shape (count, clusters), uint8; None if systems draw counts of
+            matches themselves.
+    """
+
+    seed: int
+    count: int
+    weights: NDArray[np.uint8] | None
+
+    def normal(self, models: Sequence[str]) -> NDArray[np.float64]:
+        """Standard normal numbers, shape (count, models); those of a model depend only on its name and the seed."""
+        columns = [_generator("normal", self.seed, name).standard_normal(self.count) for name in models]
+        return np.stack(columns, axis=1)
+
+    def generator(self, purpose: str) -> np.random.Generator:
+        """Random numbers for a system's own draws, determined by seed and purpose."""
+        return _generator(purpose, self.seed, "")
+
+
+def draw(seed: int, count: int, clusters: int, *, table: bool = True) -> Draws:
+    """Draw as many prompts as there are, with replacement; without a table if it is too large or unwanted."""
+    if not table or count * clusters > MAX_WEIGHTS:
+        return Draws(seed, count, None)
+    random = _generator("prompts", seed, "")
+    weights = np.empty((count, clusters), np.uint8)
+    for row in weights:
+        # No prompt exceeds 255 draws: the chance is below one in 10^500.
+        row[:] = np.bincount(random.integers(clusters, size=clusters), minlength=clusters)
+    return Draws(seed, count, weights)
+
+
+def _generator(purpose: str, seed: int, name: str) -> np.random.Generator:
+    digest = hashlib.sha256(f"{purpose}\x1e{seed}\x1e{name}".encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16], "big"))

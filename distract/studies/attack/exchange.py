@@ -35,8 +35,7 @@ and a few more where it is asked in several ways.
 
 FEW_LABELS = f"fewer than {LEAST} prompts are labelled"
 
-MOST = 50
-"""Pairs of prompts that tell enough; more would only cost more."""
+MOST = 50  # pairs of prompts that tell enough; more would only cost more
 
 NOT_PROBED = "--no-probe leaves it out"
 NO_PAIR = "there are fewer than two prompts with different responses in one language"

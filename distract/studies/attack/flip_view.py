@@ -12,7 +12,7 @@ from distract.core.records import Row
 from distract.core.runs import LoadedRun
 from distract.judging.texts import Sayings, collect_sayings, read_said
 from distract.report.blocks import Block, Heading, Note, Sentence, Span, Words
-from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data, name_place
+from distract.report.html import BrowsedVerdict, Browsing, Part, build_data, name_place
 from distract.report.phrases import UNSAID, join_names, name_protocol, quote_text
 from distract.stats.figure import count as count_trials
 from distract.stats.measures import MEASURES, headline
@@ -22,8 +22,7 @@ from distract.studies.measures.run import list_trials
 
 NO_FLIPS = "no flips were measured, since that needs two responses per case before and after a rewrite"
 
-NEAR = 120
-"""Characters around a change to show, unless all is wanted."""
+NEAR = 120  # characters around a change to show, unless all is wanted
 
 COLUMNS = (
     *("case", "attack", "protocol", "rule", "outcome", "rewritten", "rival"),

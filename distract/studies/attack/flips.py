@@ -20,11 +20,8 @@ from distract.stats.figure import count
 from distract.stats.measures import MEASURES, headline
 from distract.studies.measures.run import list_trials, pair_unit, read_effects
 
-MOST = 3
-"""Default number of flips to show."""
-
-WIDTH = 160
-"""Default number of characters of an excerpt."""
+MOST = 3  # default number of flips to show
+WIDTH = 160  # default number of characters of an excerpt
 
 FlipOutcome = Literal["flip", "softened", "counter-flip"]
 """How a rewrite changed a verdict: its loser wins, its loser ties, or its winner loses."""

@@ -10,15 +10,7 @@ from typing import Any, get_args
 from distract.core.attack import Effect
 from distract.core.records import BASELINE, RESAMPLED, Rewrite
 from distract.stats import intervals
-from distract.stats.figure import (
-    CONFIDENCE,
-    Condition,
-    Figure,
-    adjust_p_values,
-    fill_mean,
-    list_headline,
-    measure_trials,
-)
+from distract.stats.figure import CONFIDENCE, Figure, adjust_p_values, fill_mean, list_headline, measure_trials
 from distract.stats.measures import MEASURES, headline, primary_name
 from distract.stats.trials import STYLES, Design
 from distract.studies.attack.ranks import ProtocolRank, Usability
@@ -27,8 +19,7 @@ from distract.studies.measures.compact_rows import CompactRow, CompactRows
 from distract.studies.measures.run import RunMeasures, list_verdicts, read_effects
 from distract.studies.rewrite_counts import CompactRewrites, agreements, rejections
 
-ALLOWED = 0.05
-"""Share of wins that a hollow answer may have by mistake; it has no control, since it must lose."""
+ALLOWED = 0.05  # share of wins that a hollow answer may have by mistake; it has no control, since it must lose
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +92,7 @@ def figures(briefs: CompactRows, rewrites: Iterable[Rewrite], parameters: Mappin
 def _quality(protocol: str, briefs: CompactRows) -> Iterator[Figure]:
     if ratings := briefs.ratings[protocol]:
         yield Figure("distinct_ratings", protocol, "rating", BASELINE, value=len(ratings), unit="count")
-    conditions: dict[Condition, list[CompactRow]] = defaultdict(list)
+    conditions: dict[tuple[str, int | None], list[CompactRow]] = defaultdict(list)
     for design in get_args(Design):
         for row in briefs.of(protocol, design):
             # Only the severity design distinguishes severities.

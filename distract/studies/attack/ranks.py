@@ -23,21 +23,10 @@ from distract.stats.intervals import wilson
 from distract.stats.measures import MEASURES, headline
 from distract.stats.trials import Measure, Unit
 from distract.studies.attack.exchange import CHANCE, ExchangeCounts, describe_gap, weigh_exchanges
+from distract.studies.measures import run
 from distract.studies.measures.compact_rows import CompactRows
-from distract.studies.measures.run import (
-    ONE_PLACE,
-    SAME_ORDER,
-    AnyRow,
-    ProtocolTrials,
-    doubt_labels,
-    is_same_order,
-    list_trials,
-    list_verdicts,
-)
 
-PromptValues = Sequence[tuple[str, float]]
-"""The prompt and the value of each trial that counts."""
-
+PromptValues = Sequence[tuple[str, float]]  # the prompt and the value of each trial that counts
 
 Usable = Literal["yes", "no", "not shown", "not measured"]
 
@@ -74,7 +63,8 @@ def check_protocols(
     """
     places = [(name, headline("clean_accuracy", own)) for name, own in rules.items()]
     evidence = [_Evidence.of(briefs, *place, exchange) for place in places]
-    adjusted = intervals.holm([_chance(one.values) for one in evidence])
+    chances = [intervals.p_above(*_shrink(one.values), CHANCE) if one.values else 1.0 for one in evidence]
+    adjusted = intervals.holm(chances)
     return [_assess(*place, one, p) for place, one, p in zip(places, evidence, adjusted, strict=True)]
 
 
@@ -82,7 +72,7 @@ def check_protocols(
 class _Evidence:
     """What tells whether a protocol can be used; ``gap`` says why nothing does."""
 
-    rows: Sequence[AnyRow]
+    rows: Sequence[run.AnyRow]
     values: PromptValues
     gap: str = NO_LABELS
     exchanges: ExchangeCounts | None = None
@@ -93,8 +83,8 @@ class _Evidence:
     ) -> _Evidence:
         rows = briefs.of(protocol, "flip")
         if exchange is None:
-            doubts = doubt_labels(rows)
-            return cls(rows, list_accuracies(rows, rule, doubts), ONE_PLACE if doubts else NO_LABELS)
+            doubts = run.doubt_labels(rows)
+            return cls(rows, list_accuracies(rows, rule, doubts), run.ONE_PLACE if doubts else NO_LABELS)
         planned = exchange.get(protocol, 0)
         own = briefs.of(protocol, "exchange")
         values, counts = weigh_exchanges(own, rule)
@@ -104,13 +94,13 @@ class _Evidence:
 def _assess(protocol: str, rule: str | None, own: _Evidence, p: float) -> Usability:
     """Assess a protocol; ``p`` is the adjusted p-value of "at most half is right"."""
     one = partial(Usability, protocol, rule, exchanges=own.exchanges)
-    if is_same_order({row.shown for row in own.rows}):
-        return one("not shown", SAME_ORDER)
+    if run.is_same_order({row.shown for row in own.rows}):
+        return one("not shown", run.SAME_ORDER)
     accuracy, changes = _bound(own.values), list_order_changes(own.rows)
     if is_mostly(changes):
         return one("no", UNSTEADY)
     if accuracy is None:
-        return one("not shown" if own.exchanges or own.gap == ONE_PLACE or changes else None, own.gap)
+        return one("not shown" if own.exchanges or own.gap == run.ONE_PLACE or changes else None, own.gap)
     low, high = accuracy
     state: Usable = "yes" if low > CHANCE and p <= 1 - CONFIDENCE else "no" if high <= CHANCE else "not shown"
     if own.exchanges:
@@ -129,10 +119,6 @@ def is_mostly(values: PromptValues) -> bool:
     return bounds is not None and bounds[0] > CHANCE
 
 
-def _chance(values: PromptValues) -> float:
-    return intervals.p_above(*_shrink(values), CHANCE) if values else 1.0
-
-
 def _shrink(values: PromptValues) -> tuple[float, float]:
     prompts, shares = zip(*values, strict=True)
     n = intervals.effective_n(shares, prompts, 1 - CONFIDENCE)
@@ -147,16 +133,16 @@ def _bound(values: PromptValues) -> intervals.Interval | None:
 
 
 def list_accuracies(
-    rows: Sequence[AnyRow], rule: str | None, doubts: Mapping[Unit, str] = MappingProxyType({})
+    rows: Sequence[run.AnyRow], rule: str | None, doubts: Mapping[Unit, str] = MappingProxyType({})
 ) -> PromptValues:
     """Return whether the judge is right on each labelled pair before any rewrite."""
-    trials = list_trials(rows, rule, BASELINE, doubts=doubts)
+    trials = run.list_trials(rows, rule, BASELINE, doubts=doubts)
     return [*count_trials(MEASURES["clean_accuracy"], trials).values.values()]
 
 
-def list_order_changes(rows: Sequence[AnyRow], rewritten: bool = False) -> PromptValues:
+def list_order_changes(rows: Sequence[run.AnyRow], rewritten: bool = False) -> PromptValues:
     """Return whether each pair's verdict changes with the order; ``rewritten`` takes rewrites too."""
-    trials = list_verdicts(row for row in rows if rewritten or row.target is None)
+    trials = run.list_verdicts(row for row in rows if rewritten or row.target is None)
     rotated = (trial for trial in trials if len(trial.verdicts) > 1)
     return [*count_trials(MEASURES["order_inconsistency"], rotated).values.values()]
 
@@ -205,7 +191,7 @@ def rank_protocols(
     distractors = [attack for attack in dict.fromkeys(attacks) if attack not in parameters["controls"]]
     if not distractors:
         return []
-    trials = {name: ProtocolTrials(briefs, name) for name in rules}
+    trials = {name: run.ProtocolTrials(briefs, name) for name in rules}
     for measure in ("robust_accuracy", "flip_rate"):  # the second where nothing is labelled
         own, row = {name: headline(measure, names) for name, names in rules.items()}, MEASURES[measure]
         units = {name: trials[name].pool(row, rule, distractors) for name, rule in own.items()}
@@ -264,21 +250,15 @@ def _place(standings: Sequence[ProtocolRank], units: Mapping[str, Counts]) -> li
     return placed
 
 
-WIDTH, HEIGHT = 56, 12
-"""Characters of the plot inside its axes."""
-
-FEWEST = 3
-"""Protocols that deserve a plot, and a hint if base is missing."""
-
-MARKS = string.ascii_uppercase + string.digits
-"""Marks for protocols in the plot, in the order of the table."""
+WIDTH, HEIGHT = 56, 12  # characters of the plot inside its axes
+FEWEST = 3  # protocols that deserve a plot, and a hint if base is missing
+MARKS = string.ascii_uppercase + string.digits  # marks for protocols in the plot, in the order of the table
 
 _FRONT, _STEP = "◆", "·"
 
 UNRANKED = "Protocols side by side, not ranked: none is shown to tell good from bad"
 
-PlotCell = tuple[int, int]
-"""Column and row, counted from the lower left."""
+PlotCell = tuple[int, int]  # column and row, counted from the lower left
 
 
 def ranking_parts(standings: Sequence[ProtocolRank]) -> Iterable[Block]:

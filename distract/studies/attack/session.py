@@ -35,15 +35,7 @@ from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.stand_in import stand_in
 from distract.rewriting.writers import Writer
 from distract.stats.trials import Design
-from distract.studies.attack import selection
-from distract.studies.attack.exchange import (
-    LEAST,
-    Exchange,
-    count_labelled,
-    describe_plan,
-    number_exchanges,
-    pair_prompts,
-)
+from distract.studies.attack import exchange, selection
 from distract.studies.attack.options import ScopeOptions
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.eligibility import Degradation, check_fit, parse_attacks
@@ -77,7 +69,8 @@ class _CaseAudit:
     def plans(self) -> list[Plan[list[Row]]]:
         plans: list[Plan[list[Row]]] = []
         if self.protocol.name in self.p.exchanged and self.case.id in self.p.exchanges:
-            plans.append(self._judge_exchange(self.p.exchanges[self.case.id]))
+            pair, row = self.p.exchanges[self.case.id], self._row("exchange", BASELINE)
+            plans.append(gather(pair.judge(row, self.protocol, self.p.manner, self.p.helped)))
         if self.p.only is not None and self.protocol.name in self.p.exchanged - {name for name, *_ in self.p.only}:
             return plans  # its checks are decided, and only exchanges show whether they mean anything
         designs = self.p.designs_for(self.protocol)
@@ -111,10 +104,6 @@ class _CaseAudit:
         yield from ()
         first = side(self.case.originals[0])
         return [self._row("flip", BASELINE)(first, first, excluded="no two responses by different authors")]
-
-    def _judge_exchange(self, exchange: Exchange) -> Plan[list[Row]]:
-        row = self._row("exchange", BASELINE)
-        return (yield from gather(exchange.judge(row, self.protocol, self.p.manner, self.p.helped)))
 
     def _judge_fixed(self, attack: Attack) -> Plan[list[Row]]:
         good = good_response(self.case)
@@ -201,16 +190,16 @@ class AttackSelection:
     probe: bool = True
 
     @cached_property
-    def exchanges(self) -> Mapping[str, Exchange] | None:
+    def exchanges(self) -> Mapping[str, exchange.Exchange] | None:
         """The pairs of prompts to exchange; None where labels decide whether a judge can be used."""
         # Severities are labels of their own.
-        if not self.scope.designs & {"flip", "fixed"} or count_labelled(self.cases) >= LEAST:
+        if not self.scope.designs & {"flip", "fixed"} or exchange.count_labelled(self.cases) >= exchange.LEAST:
             return None
-        return pair_prompts(self.cases, self.seed) if self.probe else {}
+        return exchange.pair_prompts(self.cases, self.seed) if self.probe else {}
 
     def number_exchanges(self, protocols: Sequence[Protocol]) -> Mapping[str, int | str] | None:
         """Return the number of exchanges by protocol, or why it has none; None where labels decide."""
-        return None if self.exchanges is None else number_exchanges(self.exchanges, protocols, self.probe)
+        return None if self.exchanges is None else exchange.number_exchanges(self.exchanges, protocols, self.probe)
 
 
 def select(
@@ -342,5 +331,5 @@ def prepare(selected: AttackSelection, setup: Setup) -> Job[Any]:
         stages=stages,
         samples=partial(samples, audited, cases),
         source=selected.source,
-        heading=(*heading(selected), *describe_plan(record)),
+        heading=(*heading(selected), *exchange.describe_plan(record)),
     )

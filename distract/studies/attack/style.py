@@ -16,8 +16,7 @@ from distract.stats.trials import Unit
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
 from distract.studies.measures.run import list_trials, pair_unit
 
-STEPS = 10
-"""Margins to try, from 0 to below the largest lead."""
+STEPS = 10  # margins to try, from 0 to below the largest lead
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +64,14 @@ def _find_leads(rows: Sequence[CompactRow], rule: str | None, attack: str) -> It
             yield leads[0], leads[1] if trial.after == "b" else 0.0
 
 
-DRAWS = 2000
-"""Bootstrap draws of prompts for an exchange rate."""
-
-LEAST = 30
-"""Fewest changes from which to estimate an indifference margin."""
+DRAWS = 2000  # bootstrap draws of prompts for an exchange rate
+LEAST = 30  # fewest changes from which to estimate an indifference margin
 
 QUANTILE = 0.95
 
-ROUNDING = 1e-9
-"""Slopes up to this are zero: rounding must not make a rate of 1e16."""
-
-Leads = Sequence[float | None]
-"""Leads of responses over others; None: an invalid verdict."""
-
-Changes = Sequence[tuple[str, float]]
-"""Prompts, each with a change of its margin."""
+ROUNDING = 1e-9  # slopes up to this are zero: rounding must not make a rate of 1e16
+Leads = Sequence[float | None]  # leads of responses over others; None: an invalid verdict
+Changes = Sequence[tuple[str, float]]  # prompts, each with a change of its margin
 
 
 def style_figures(
@@ -153,12 +144,7 @@ def weigh_severities(severities: Collection[int]) -> dict[int, float]:
     return {severity: (severity - centre) / spread for severity in severities}
 
 
-def _exchange(
-    figure: Figure,
-    gains: Changes,
-    losses: Mapping[str, Mapping[int, Sequence[float]]],
-    confidence: float = CONFIDENCE,
-) -> Figure:
+def _exchange(figure: Figure, gains: Changes, losses: Mapping[str, Mapping[int, Sequence[float]]]) -> Figure:
     """Divide the mean gain by the loss for each broken requirement; its interval is a bootstrap over prompts.
 
     The slope runs over severities from 0, where a response meets itself and loses nothing. No slope, no rate.
@@ -177,7 +163,7 @@ def _exchange(
     (value,), (slope,) = _ratio(sums.sum(0)[None], counts.sum(0)[None], severities)
     drawn = [_ratio(weights @ sums, weights @ counts, severities)[0] for weights in _draw_weights(len(prompts))]
     rates = np.concatenate(drawn)
-    quantiles = np.quantile(rates, [(1 - confidence) / 2, (1 + confidence) / 2], method="nearest")
+    quantiles = np.quantile(rates, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], method="nearest")
     ends = [float(end) if math.isfinite(end) else None for end in quantiles]
     figure = replace(figure, n=len(prompts))
     if slope <= ROUNDING or ends == [None, None]:

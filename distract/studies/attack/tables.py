@@ -101,8 +101,7 @@ def published_sentences(measure: str, attacks: Collection[str]) -> Iterator[str]
             yield f"published, by a wording of its own: {', '.join(rates)} ({meaning})"
 
 
-FIRST = 5
-"""Attacks of each effect and protocol to show without --verbose."""
+FIRST = 5  # attacks of each effect and protocol to show without --verbose
 
 STRONGER = "●"
 
@@ -116,8 +115,7 @@ _COUNTS: Mapping[str, Callable[[Figure], str]] = {
 }
 """What a column shows beside the value of a figure."""
 
-Column = tuple[Measure, str]
-"""The measure whose figure a column of a table shows, and its name."""
+Column = tuple[Measure, str]  # the measure whose figure a column of a table shows, and its name
 
 
 def measure_tables(

@@ -23,11 +23,8 @@ from distract.studies.attack.tables import excess_parts, family_notes, list_plot
 from distract.studies.measures.run import ONE_PLACE, SAME_ORDER, read_effects
 from distract.studies.rewrite_view import reader_notes, rejection_parts, unread_notes
 
-WIDTH = 0.1
-"""Half width of an interval that is narrow enough to act on."""
-
-CLEAR = 0.05
-"""Lower end of a flip rate that makes a judge worth doubting."""
+WIDTH = 0.1  # half width of an interval that is narrow enough to act on
+CLEAR = 0.05  # lower end of a flip rate that makes a judge worth doubting
 
 MANY_REJECTED = 0.2
 
@@ -189,14 +186,9 @@ def _fraction(figure: Figure) -> str:
     return f"{figure.k:g} of {figure.n}"
 
 
-MANY = 3
-"""Maximum number of protocols whose differences are shown pair by pair."""
-
-LONGEST = 40
-"""Longest row title that leaves room for the columns."""
-
-UNSTEADY = 0.5
-"""If more verdicts than this change with the order, the other figures say little."""
+MANY = 3  # maximum number of protocols whose differences are shown pair by pair
+LONGEST = 40  # longest row title that leaves room for the columns
+UNSTEADY = 0.5  # if more verdicts than this change with the order, the other figures say little
 
 
 def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterable[Block]:

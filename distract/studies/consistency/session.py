@@ -63,8 +63,7 @@ def _nth_subset(number: int, n: int, size: int) -> tuple[int, ...]:
 
 NO_QUADRUPLE = "fewer than four responses by different authors"
 
-Place = Literal["first", "last"]
-"""The place of the third response, before or after the pair."""
+Place = Literal["first", "last"]  # the place of the third response, before or after the pair
 
 TURNS: Mapping[Place, int] = MappingProxyType({"last": 2, "first": 1})
 """Rotation of (b, third, a) that puts a right before b and the third response in its place."""

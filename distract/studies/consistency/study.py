@@ -122,7 +122,6 @@ def find_chain(beats: Iterable[tuple[Side, Side]]) -> tuple[bool, bool]:
 
 CRITERIA = ("overall", "instruction following")
 
-
 PUBLISHED: Sequence[Mapping[str, Any]] = [
     {
         **{"measure": measure, "judge": judge, "place": place, "criterion": criterion, "value": value},

@@ -17,15 +17,14 @@ from distract.core.records import BASELINE, Rewrite, Row
 from distract.judging.verdicts import outcome
 from distract.stats.measures import headline
 from distract.stats.ratings.matches import Matches
+from distract.studies.leaderboard.boards.board import Board
 from distract.studies.leaderboard.boards.board_pairs import describe_way
 from distract.studies.leaderboard.boards.shift import Shift, measure_shift
-from distract.studies.leaderboard.boards.standings import Board
 from distract.studies.leaderboard.boards.system_choice import ANCHOR, SystemChoice, restore_systems
 from distract.studies.leaderboard.sources import from_rows
 from distract.studies.rewrite_counts import CompactRewrites
 
-Key = tuple[str, str, str]
-"""The case and the two models of a match."""
+Key = tuple[str, str, str]  # the case and the two models of a match
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,8 @@ def measure_boards(parameters: Mapping[str, Any], rows: Iterable[Row]) -> RunBoa
     targets, choices = find_targets(parameters, rows), restore_systems(parameters["systems"])
     seed, count = parameters["seed"], parameters["draws"]
     boards, shifts, absent = list[RunBoard](), list[RunShift](), list[str]()
-    for protocol, rule in _ways(parameters["protocols"]):
+    ordered = {name: (headline("flip_rate", rules), *rules) for name, rules in parameters["protocols"].items()}
+    for protocol, rule in ((name, rule) for name, rules in ordered.items() for rule in dict.fromkeys(rules)):
         name = describe_way(protocol, rule)
         judged = [row for row in rows if row.protocol == protocol]
         matches = _build_matches(judged, protocol, rule, BASELINE)
@@ -137,14 +137,6 @@ def _build_matches(rows: Sequence[Row], protocol: str, rule: str | None, attack:
         return from_rows(rows, protocol, rule, attack).matches
     except DataError:
         return None
-
-
-def _ways(protocols: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str | None]]:
-    """Each protocol by each rule, the headline rule first."""
-    for protocol, rules in protocols.items():
-        first = headline("flip_rate", rules)
-        yield protocol, first
-        yield from ((protocol, rule) for rule in rules if rule != first)
 
 
 def _key(row: Row) -> Key:

@@ -21,8 +21,7 @@ from distract.studies.options import (
     ways_of_asking,
 )
 
-PROTOCOLS = ("absolute", "pairwise")
-"""The default protocols: the paper's two, side by side."""
+PROTOCOLS = ("absolute", "pairwise")  # the default protocols: the paper's two, side by side
 
 _rating = partial(setting, panel="Ratings")
 

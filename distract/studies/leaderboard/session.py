@@ -1,33 +1,212 @@
-"""Prepare a tournament: draw models, cases and matches, and report what does not fit before anything is paid for."""
+"""A tournament: from a user's request to a job, and from a case to its rows.
+
+Models, cases and matches are drawn, and what does not fit is reported before anything is paid for. Each case has a
+baseline of matches, then the same matches with some models' responses rewritten. One plan for each case covers all
+protocols and attacks, so that they share prompts and rewrites. A match in which nothing was rewritten is not judged
+again and keeps its verdict.
+
+Pairings are a full round robin on every prompt, or a balanced selection of its matches: as far as the prompts allow it,
+each pair of models meets equally often (or once less), each model plays equally often, and the matches are spread
+evenly over the prompts.
+"""
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 from distract.core import registry
 from distract.core.attack import Attack
 from distract.core.errors import UnknownName, UsageError
 from distract.core.job import Job, Plans, StageSample
-from distract.core.plugin import Protocol
+from distract.core.plan import Plan, gather
+from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count, line
-from distract.core.records import BASELINE, Case, Rewrite, Row
+from distract.core.records import BASELINE, UNCHANGED, Case, CaseResult, Response, Rewrite, Row
 from distract.data import datasets
 from distract.data.datasets import DataSet
-from distract.judging.comparison import comparable_responses
+from distract.judging.comparison import comparable_responses, judge_comparison, side
+from distract.judging.orders import DEFAULT, Manner
 from distract.report.phrases import rule_lines
 from distract.rewriting import writer_choice
+from distract.rewriting.memory import Memory, obtain_rewrite, sort_rewrites
 from distract.rewriting.stand_in import stand_in
+from distract.rewriting.writers import Writer
 from distract.studies.eligibility import check_fit, is_recorded, pair_obstacle
 from distract.studies.leaderboard.boards.system_choice import choose_systems
-from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline
 from distract.studies.leaderboard.measures import describe_targets, find_targets
 from distract.studies.leaderboard.options import LeaderboardOptions
-from distract.studies.leaderboard.pairings import ModelPair, draw_balanced, round_robin
 from distract.studies.setup import Setup, draw, spread
+
+if TYPE_CHECKING:
+    from distract.rewriting.verifier import Verifier
+
+
+ModelPair = tuple[str, str]  # names of two models
+Priority = tuple[int, int, bool, int]  # the pair with the lowest priority is next
+
+
+def round_robin(models: Sequence[Sequence[str]]) -> list[list[ModelPair]]:
+    """Pair all models of each prompt."""
+    return [list(combinations(sorted(names), 2)) for names in models]
+
+
+def draw_balanced(models: Sequence[Sequence[str]], most: int, seed: int) -> list[list[ModelPair]]:
+    """Draw at most ``most`` matches.
+
+    Each match goes to the pair that has met least often; among those, to one whose models have played least and are not
+    yet connected by a chain of matches. Its prompt is the one with the fewest matches on which they have not met. The
+    seed breaks ties.
+    """
+    every = round_robin(models)
+    if most >= sum(map(len, every)):
+        return every
+    lot = random.Random(seed)
+    left: dict[ModelPair, list[int]] = {}
+    for prompt, pairs in enumerate(every):
+        for pair in pairs:
+            left.setdefault(pair, []).append(prompt)
+    names = {name for pair in left for name in pair}
+    record = _MatchRecord(dict.fromkeys(left, 0), dict.fromkeys(names, 0), {name: {name} for name in names})
+    drawn: list[list[ModelPair]] = [[] for _ in every]
+    waiting = [(record.turn(pair), lot.random(), pair) for pair in left]
+    heapify(waiting)
+    played = 0
+    while played < most:
+        turn, _, pair = heappop(waiting)
+        # Its models may have played since it was queued: queue it again with its new priority.
+        if turn == record.turn(pair):
+            prompt = min(left[pair], key=lambda number: (len(drawn[number]), lot.random()))
+            left[pair].remove(prompt)
+            drawn[prompt].append(pair)
+            record.play(pair)
+            played += 1
+        if left[pair]:
+            heappush(waiting, (record.turn(pair), lot.random(), pair))
+    _level(drawn, every, lot)
+    return [sorted(pairs) for pairs in drawn]
+
+
+def _level(drawn: list[list[ModelPair]], every: Sequence[Sequence[ModelPair]], lot: random.Random) -> None:
+    """Move matches to prompts with fewer of them: only crowded prompts may have been left for the last pairs."""
+    while True:
+        most = max(range(len(drawn)), key=lambda number: len(drawn[number]))
+        least = min(range(len(drawn)), key=lambda number: len(drawn[number]))
+        movable = sorted({*drawn[most]} & {*every[least]} - {*drawn[least]})
+        if len(drawn[most]) - len(drawn[least]) < 2 or not movable:
+            return
+        pair = lot.choice(movable)
+        drawn[most].remove(pair)
+        drawn[least].append(pair)
+
+
+@dataclass(slots=True)
+class _MatchRecord:
+    met: dict[ModelPair, int]
+    played: dict[str, int]
+    joined: dict[str, set[str]]
+
+    def turn(self, pair: ModelPair) -> Priority:
+        one, other = (self.played[name] for name in pair)
+        return self.met[pair], max(one, other), pair[1] in self.joined[pair[0]], one + other
+
+    def play(self, pair: ModelPair) -> None:
+        self.met[pair] += 1
+        for name in pair:
+            self.played[name] += 1
+        one, other = (self.joined[name] for name in pair)
+        if one is not other:
+            one |= other
+            self.joined.update(dict.fromkeys(other, one))
+
+
+ResponsePair = tuple[Response, Response]
+
+
+@dataclass(frozen=True)
+class TournamentConfig:
+    """The parameters of a run; ``pairs`` holds the matches of each case, by id."""
+
+    judge: str
+    protocols: tuple[Protocol, ...]
+    attacks: tuple[Attack, ...]
+    writer: Writer
+    pairs: Mapping[str, tuple[ModelPair, ...]]
+    seed: int = 0
+    verifier: Verifier | None = None
+    manner: Manner = DEFAULT
+    helped: bool = False
+
+
+def judge_baseline(case: Case, p: TournamentConfig) -> Plan[CaseResult]:
+    """Judge the matches of one case as they are."""
+    jobs = [
+        _Match(case, protocol, pair, p).judge(BASELINE, pair)
+        for protocol in p.protocols
+        for pair in _response_pairs(case, p)
+    ]
+    return CaseResult((yield from gather(jobs)))
+
+
+def judge_attacks(case: Case, p: TournamentConfig, targets: Mapping[str, frozenset[str]]) -> Plan[CaseResult]:
+    """Rewrite the responses of some models to one case, and judge again the matches that this changes."""
+    memory: Memory = {}
+    jobs = [
+        _Match(case, protocol, pair, p).judge_again(attack, targets[protocol.name], memory)
+        for protocol in p.protocols
+        for attack in p.attacks
+        for pair in _response_pairs(case, p)
+        if not targets[protocol.name].isdisjoint(response.author for response in pair)
+    ]
+    return CaseResult((yield from gather(jobs)), sort_rewrites(case, memory))
+
+
+def _response_pairs(case: Case, p: TournamentConfig) -> list[ResponsePair]:
+    responses = {response.author: response for response in comparable_responses(case)}
+    return [(responses[first], responses[second]) for first, second in p.pairs[case.id]]
+
+
+@dataclass(frozen=True)
+class _Match:
+    case: Case
+    protocol: Protocol
+    originals: ResponsePair
+    p: TournamentConfig
+
+    def judge(self, attack: str, pair: ResponsePair) -> Plan[Row]:
+        # A case with only these two: a protocol that shows more would take others from it.
+        alone = replace(self.case, responses=self.originals)
+        row = partial(replace, self._row(attack, pair))
+        return judge_comparison(row, self.protocol, Comparison(alone, *pair), self.p.manner, self.p.helped)
+
+    def judge_again(self, attack: Attack, targets: frozenset[str], memory: Memory) -> Plan[Row]:
+        """Judge after rewriting, or give the reason why the first verdict is kept."""
+        responses, reasons = list[Response](), list[str]()
+        for original in self.originals:
+            rewrite: Response | str = original
+            if original.author in targets:
+                rewrite = yield from obtain_rewrite(self.case, original, attack, self.p, memory)
+                if not isinstance(rewrite, str) and rewrite.turns == original.turns:
+                    rewrite = UNCHANGED
+            if isinstance(rewrite, str):
+                reasons.append(rewrite)
+            responses.append(original if isinstance(rewrite, str) else rewrite)
+        first, second = responses
+        if first.attack is None and second.attack is None:
+            return replace(self._row(attack.name, (first, second)), excluded=reasons[0])
+        return (yield from self.judge(attack.name, (first, second)))
+
+    def _row(self, attack: str, pair: ResponsePair) -> Row:
+        case, (a, b) = self.case, pair
+        row = Row(case.id, case.cluster, "match", self.protocol.name, self.p.judge, attack, side(a), side(b))
+        return replace(row, extra={"lengths": [len(a.text), len(b.text)]}, prompt_group=case.prompt_group)
+
 
 TOO_FEW = "fewer than two of the models have answered it"
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from distract.core.records import BASELINE
 from distract.core.study import BufferedSums, Study
 from distract.stats.figure import round_values
+from distract.studies.leaderboard.boards.board import Board
 from distract.studies.leaderboard.boards.board_pairs import BoardComparison, SourceBoard
 from distract.studies.leaderboard.boards.shift import Shift
-from distract.studies.leaderboard.boards.standings import Board
 from distract.studies.leaderboard.measures import LeaderboardResult, remarks, summarise_run
 from distract.studies.leaderboard.options import PROTOCOLS, LeaderboardOptions
 from distract.studies.leaderboard.sources import MatchSource
@@ -28,6 +28,7 @@ _SHARED = (
     *("judge", "data", "models", "left_out", "limit", "pairs", "seed", "attacks", "lowest", "targets", "protocols"),
     *("manner", "reference", "generator", "asking", "verifier", "self_judging"),
 )
+_WAY = ("protocol", "rule", "attack")
 _BOARD = ("system", "unit", "matches", "prompts", "invalid", "draws", "interval")
 _SHIFT = ("tau", "tau_low", "tau_high", "models", "prompts", "paired", "shared", "draws")
 
@@ -43,24 +44,17 @@ def document(parameters: Mapping[str, Any], result: LeaderboardResult) -> dict[s
         "not_judged_again": dict(sorted(result.standing.items())),
         "boards": [
             {
-                "protocol": run.protocol,
-                "rule": run.rule,
+                **_take(run, _WAY),
                 "condition": "baseline" if run.attack == BASELINE else "attacked",
-                "attack": run.attack,
                 **_board_document(run.board),
             }
             for run in measured.boards
         ],
         "shift": [
             {
-                "protocol": run.protocol,
-                "rule": run.rule,
-                "attack": run.attack,
+                **_take(run, (*_WAY, "rewritten", "standing", "lost")),
                 "attacked": list(run.targets),
-                "rewritten": run.rewritten,
-                "standing": run.standing,
                 "judged_again": run.again,
-                "lost": run.lost,
                 **_shift_document(run.shift),
             }
             for run in measured.shifts
@@ -90,13 +84,14 @@ def _comparison_documents(compared: Sequence[BoardComparison]) -> list[dict[str,
     ]
 
 
+def _take(record: object, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
 def _source(source: MatchSource) -> dict[str, Any]:
     return {
+        **_take(source, ("format", *_WAY)),
         "source": source.name,
-        "format": source.format,
-        "protocol": source.protocol,
-        "rule": source.rule,
-        "attack": source.attack,
         "left_out": dict(sorted(source.left_out.items())),
         "source_notes": list(source.notes),
     }
@@ -104,7 +99,7 @@ def _source(source: MatchSource) -> dict[str, Any]:
 
 def _board_document(board: Board) -> dict[str, Any]:
     return {
-        **{name: getattr(board, name) for name in _BOARD},
+        **_take(board, _BOARD),
         "parameters": _make_finite(board.parameters),
         "extra": round_values(board.extra),
         "notes": list(board.notes),
@@ -114,7 +109,7 @@ def _board_document(board: Board) -> dict[str, Any]:
 
 def _shift_document(shift: Shift) -> dict[str, Any]:
     return {
-        **round_values({name: getattr(shift, name) for name in _SHIFT}),
+        **round_values(_take(shift, _SHIFT)),
         "system": shift.before.system,
         "unit": shift.before.unit,
         "parameters": _make_finite(shift.before.parameters),

@@ -9,14 +9,13 @@ from distract.core.printable import count, format_exclusions, line, percent
 from distract.core.records import BASELINE
 from distract.report.blocks import Axis, Block, Detail, Heading, Mark, Note, Plot, Table, TableRow, notes, sentences
 from distract.report.phrases import cautions, run_line
+from distract.studies.leaderboard.boards.board import Board, Standing
 from distract.studies.leaderboard.boards.board_pairs import BoardComparison, SourceBoard, describe_way
 from distract.studies.leaderboard.boards.shift import RatingChange, Shift
-from distract.studies.leaderboard.boards.standings import Board, Standing
 from distract.studies.leaderboard.measures import LeaderboardResult, RunShift, describe_targets, remarks
 from distract.studies.rewrite_view import reader_notes, rejection_parts, unread_notes
 
-ATTACKED = "▲"
-"""Marks a model whose responses were rewritten."""
+ATTACKED = "▲"  # marks a model whose responses were rewritten
 
 PUBLISHED = (
     "published (Distracted evaluation, section 5; Elo on MT-Bench, the three lowest models made assertive): ranks "

@@ -154,8 +154,7 @@ def read_outcome(row: AnyRow, rule: str | None, margin: float = 0.0) -> Outcome 
     return "tie" if margin and verdict and lead is not None and abs(lead) <= margin else verdict
 
 
-FAMILY = "family:"
-"""Beginning of the name under which the attacks of a family are compared together."""
+FAMILY = "family:"  # beginning of the name under which the attacks of a family are compared together
 
 
 def list_recorded(parameters: Mapping[str, Any]) -> dict[str, str]:

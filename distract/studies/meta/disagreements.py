@@ -15,7 +15,7 @@ from distract.core.runs import LoadedRun
 from distract.judging.pass_marks import is_scoring, read_verdict
 from distract.judging.texts import Sayings, collect_sayings, find_run_texts, read_said
 from distract.report.blocks import Block, Browser, Heading, Note, Sentence, Span, Words, sentences
-from distract.report.browser import BrowsedVerdict, Browsing, Part, build_data, name_place
+from distract.report.html import BrowsedVerdict, Browsing, Part, build_data, name_place
 from distract.report.phrases import UNSAID, name_protocol, quote_text
 from distract.studies.meta.measures import DESIGNS, JudgeRows
 from distract.studies.meta.panel import WORDS

@@ -19,16 +19,12 @@ from distract.stats.figure import CONFIDENCE, Figure, UnitValues, adjust_p_value
 from distract.stats.measures import MEASURES
 from distract.stats.trials import EXCLUDED, Per, Trial, Unit
 
-MetaDesign = Literal["people", "pass"]
-"""What people judged: pairs of responses, or each response alone."""
+MetaDesign = Literal["people", "pass"]  # what people judged: pairs of responses, or each response alone
 
 DESIGNS: tuple[MetaDesign, ...] = get_args(MetaDesign)
 
-DataPlace = tuple[str | None, str | None]
-"""A data set and a subset of it; None is all of them."""
-
-ORDERS: Mapping[Outcome | None, str] = {"a": "given", "b": "swapped"}
-"""Names of orders, by the response shown first."""
+DataPlace = tuple[str | None, str | None]  # a data set and a subset of it; None is all of them
+ORDERS: Mapping[Outcome | None, str] = {"a": "given", "b": "swapped"}  # names of orders, by the response shown first
 
 ComparisonUnit = tuple[str, str, tuple[str, int], tuple[str, int]]
 """Data set, case, and author and severity (0 without one) of each response, sorted: the same whichever a judge's rows

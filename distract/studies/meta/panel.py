@@ -88,8 +88,7 @@ def whole_place(figures: Sequence[Agreement]) -> DataPlace:
     return (names.pop() if len(names) == 1 else None), None
 
 
-Accuracies = Mapping[str, Mapping[str, float]]
-"""Accuracies by judge and protocol."""
+Accuracies = Mapping[str, Mapping[str, float]]  # accuracies by judge and protocol
 
 
 def accuracies(judged: Sequence[JudgeRows], figures: Sequence[Agreement], place: DataPlace) -> Accuracies:

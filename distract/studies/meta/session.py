@@ -45,8 +45,7 @@ from distract.studies.setup import Setup, spread
 if TYPE_CHECKING:
     from distract.rewriting.verifier import Verifier
 
-Judged = tuple[Response, ...]
-"""What people judged: two responses, or the only one."""
+Judged = tuple[Response, ...]  # what people judged: two responses, or the only one
 
 
 @dataclass(frozen=True)

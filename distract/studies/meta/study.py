@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 DESIGN_TITLES: Mapping[MetaDesign, str] = {"people": "Pairs", "pass": "Pass or fail"}
 
 _SHOWN = [row for row in MEASURES.values() if {*DESIGNS} & {*row.designs} or row.name == "invalid_rate"]
-NAMES = {row.name: row.column or row.words for row in _SHOWN}
-"""The figures of one protocol, in display order."""
+NAMES = {row.name: row.column or row.words for row in _SHOWN}  # the figures of one protocol, in display order
 PASS_NAMES = {row.name: row.words for row in _SHOWN if row.designs == ("pass",)}
 """The rates of pass-or-fail verdicts, in display order."""
 

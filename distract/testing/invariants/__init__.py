@@ -24,6 +24,14 @@ little evidence), ``UsageError`` (the protocol or attack cannot be used, or a nu
 """
 
 from distract.judging.findings import InvariantFinding
+from distract.testing.invariants.consistency import (
+    deterministic,
+    identical_responses_tie,
+    independent_of_irrelevant_response,
+    monotone_in_severity,
+    swap_consistent,
+    transitive,
+)
 from distract.testing.invariants.distraction import (
     distractor_invariant,
     injection_ignored,
@@ -31,8 +39,6 @@ from distract.testing.invariants.distraction import (
     score_stable,
 )
 from distract.testing.invariants.failures import Inconclusive, InvariantFailure, NoVerdict, Violation
-from distract.testing.invariants.order import deterministic, identical_responses_tie, swap_consistent
-from distract.testing.invariants.quality import independent_of_irrelevant_response, monotone_in_severity, transitive
 
 __all__ = [
     "Inconclusive",

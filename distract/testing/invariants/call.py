@@ -23,7 +23,7 @@ from distract.judging.judge import Judge
 from distract.stats.measures import headline
 from distract.studies.explain.edits import MinimalFlip, describe_edits
 from distract.studies.explain.smallest import Pair, find_smallest
-from distract.testing.invariants import messages
+from distract.testing.invariants import failures
 from distract.testing.invariants.decision import InvariantEvidence, PassCriteria, collect_evidence
 from distract.testing.invariants.failures import Inconclusive, InvariantFailure, NoVerdict, Violation
 from distract.testing.invariants.observations import NO_PAIR, DecisiveRewrite, Invariant, JudgeSetup, Observation
@@ -31,11 +31,8 @@ from distract.testing.invariants.observations import NO_PAIR, DecisiveRewrite, I
 S = TypeVar("S")
 
 Cases = Case | Iterable[Case] | DataSet
-Obstacle = Callable[[Protocol], str | None]
-"""Returns the reason why a protocol cannot serve an invariant, or None."""
-
-MAX_TRIALS = 100
-"""Limit on the texts judged to find the smallest change: the test did not ask for this search."""
+Obstacle = Callable[[Protocol], str | None]  # returns the reason why a protocol cannot serve an invariant, or None
+MAX_TRIALS = 100  # limit on the texts judged to find the smallest change: the test did not ask for this search
 
 
 class InvariantTest(CallProtocol):
@@ -175,19 +172,19 @@ def _conclude(
         if flip is not None and flip.other is not None:
             if finding.searching:
                 # Hypothesis shrinks the rewrite itself, so all of it is the smallest change.
-                finding = replace(finding, words=messages.changed_words(flip))
+                finding = replace(finding, words=failures.changed_words(flip))
             elif smallest := _find_smallest(judge, flip, clearest.case, flip.other, setup):
                 finding = replace(finding, words=describe_edits(smallest.edits))
-        return finding, Violation(messages.format_violation(finding, judge.name, evidence, clearest, smallest))
+        return finding, Violation(failures.format_violation(finding, judge.name, evidence, clearest, smallest))
     if finding.decision == "pass":
         return finding, None
     if finding.threshold is None:
         if evidence.invalid:
-            return finding, NoVerdict(messages.format_no_verdict(judge.name, evidence.invalid[0]))
+            return finding, NoVerdict(failures.format_no_verdict(judge.name, evidence.invalid[0]))
         # A drawn pair may well tie, but a case without any pair never tests the invariant.
         if single and not evidence.without_subject:
             return finding, None
-    return finding, Inconclusive(messages.format_inconclusive(finding, judge.name, evidence))
+    return finding, Inconclusive(failures.format_inconclusive(finding, judge.name, evidence))
 
 
 def _find_smallest(

@@ -104,26 +104,13 @@ def collect_evidence(
         order = list(prompts.values())
         random.Random(criteria.seed).shuffle(order)
         limits = Limits(confidence=criteria.confidence, min_eligible=0)
-        monitor = Monitor(
-            Hypothesis(
-                criteria.threshold,
-                limits.alpha,
-                limits.alpha,
-                tuple(map(len, order)),
-                max_invalid_rate=limits.max_invalid_rate,
-            )
-        )
+        alpha, most = limits.alpha, limits.max_invalid_rate
+        sizes = tuple(map(len, order))
+        monitor = Monitor(Hypothesis(criteria.threshold, alpha, alpha, sizes, max_invalid_rate=most))
         observations = unusable + _monitor_prompts(monitor, order, observe)
         # A single check: there is no other p-value to adjust for.
-        check = checks.build_check(
-            (setup.protocol.name, setup.rule, invariant.attack),
-            monitor,
-            "flip_rate",
-            criteria.threshold,
-            1.0,
-            limits,
-            1,
-        )
+        place = (setup.protocol.name, setup.rule, invariant.attack)
+        check = checks.build_check(place, monitor, "flip_rate", criteria.threshold, 1.0, limits, 1)
         is_own_reason = monitor.reason == "settled" and monitor.n
         reason = _format_reason(monitor, check, criteria.threshold, limits) if is_own_reason else check.reason
         evidence = InvariantEvidence(tuple(observations), check.decision, reason, check.lower, check.upper)

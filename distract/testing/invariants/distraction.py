@@ -21,17 +21,10 @@ from distract.data.good_responses import pairs
 from distract.judging.comparison import comparable_responses
 from distract.judging.findings import InvariantFinding
 from distract.judging.judge import Judge
+from distract.testing.invariants import changes
 from distract.testing.invariants.call import Cases, check_cases, check_invariant, find_protocol, invariant
-from distract.testing.invariants.changes import (
-    UNCHANGED,
-    case_attacks,
-    find_attack,
-    make_rewrite,
-    recorded_attacks,
-    restyle_response,
-)
 from distract.testing.invariants.decision import PassCriteria
-from distract.testing.invariants.messages import difference, mark_spaces
+from distract.testing.invariants.failures import difference, mark_spaces
 from distract.testing.invariants.observations import (
     NO_PAIR,
     DecisiveRewrite,
@@ -70,17 +63,10 @@ def distractor_invariant(
     of the rewrite that flips the verdict.
     """
     __tracebackhide__ = True
-    return _check_under_attack(
-        "distractor_invariant",
-        judge,
-        cases,
-        attack,
-        find_protocol(judge, protocol, "pairwise", "distractor_invariant"),
-        pairs,
-        _observe_distraction,
-        f"{NO_PAIR}, or no recorded rewrite",
-        PassCriteria(max_violation_rate, confidence, seed),
-    )
+    name, no_subject = "distractor_invariant", f"{NO_PAIR}, or no recorded rewrite"
+    chosen = find_protocol(judge, protocol, "pairwise", name)
+    criteria = PassCriteria(max_violation_rate, confidence, seed)
+    return _check_under_attack(name, judge, cases, attack, chosen, pairs, _observe_distraction, no_subject, criteria)
 
 
 def score_stable(
@@ -99,22 +85,12 @@ def score_stable(
     The protocol must score each response. Chooses rewrites like ``distractor_invariant``.
     """
     __tracebackhide__ = True
-    name = "score_stable"
+    name, no_subject = "score_stable", "no original response without severity, or no recorded rewrite"
     if not tolerance >= 0:
         raise UsageError(f"{name}: tolerance={tolerance:g}: expected a number of points from 0, such as 0.5")
-    return _check_under_attack(
-        name,
-        judge,
-        cases,
-        attack,
-        find_protocol(
-            judge, protocol, "absolute", name, lambda protocol: None if protocol.rules else "gives no scores"
-        ),
-        comparable_responses,
-        partial(_observe_rescore, tolerance),
-        "no original response without severity, or no recorded rewrite",
-        PassCriteria(max_violation_rate, confidence, seed),
-    )
+    chosen = find_protocol(judge, protocol, "absolute", name, lambda one: None if one.rules else "gives no scores")
+    criteria, observe = PassCriteria(max_violation_rate, confidence, seed), partial(_observe_rescore, tolerance)
+    return _check_under_attack(name, judge, cases, attack, chosen, comparable_responses, observe, no_subject, criteria)
 
 
 def _check_under_attack(
@@ -131,10 +107,10 @@ def _check_under_attack(
     """Test an invariant on every target (a response or a pair) under every attack."""
     __tracebackhide__ = True
     checked = check_cases(cases, name)
-    attacks = recorded_attacks(checked, name) if attack is None else {attack: find_attack(attack, name)}
+    attacks = changes.recorded_attacks(checked, name) if attack is None else {attack: changes.find_attack(attack, name)}
 
     def subjects(case: Case, seed: int) -> list[tuple[T, Attack]]:
-        applicable = case_attacks(case, attacks) if attack is None else tuple(attacks.values())
+        applicable = changes.case_attacks(case, attacks) if attack is None else tuple(attacks.values())
         return [(target, applied) for target in targets(case) for applied in applicable]
 
     tested = Invariant(name, subjects, observe, no_subject, ", ".join(attacks))
@@ -146,7 +122,7 @@ def _observe_distraction(case: Case, subject: tuple[Pair, Attack], setup: JudgeS
     defeat = yield from setup.find_loser(case, pair)
     if isinstance(defeat, Observation):
         return defeat
-    rewrite = yield from make_rewrite(case, defeat.loser, attack, setup.seed, defeat.winner)
+    rewrite = yield from changes.make_rewrite(case, defeat.loser, attack, setup.seed, defeat.winner)
     if isinstance(rewrite, str):
         return Observation(case, excluded=rewrite)
     after = yield from setup.compare_again(case, defeat, rewrite)
@@ -160,7 +136,7 @@ def _observe_rescore(
     tolerance: float, case: Case, subject: tuple[Response, Attack], setup: JudgeSetup
 ) -> Plan[Observation]:
     response, attack = subject
-    rewrite = yield from make_rewrite(case, response, attack, setup.seed)
+    rewrite = yield from changes.make_rewrite(case, response, attack, setup.seed)
     if isinstance(rewrite, str):
         return Observation(case, excluded=rewrite)
     verdict = yield from setup.compare(case, response, rewrite)
@@ -198,9 +174,9 @@ def invariant_to_whitespace_and_markdown(case: Case, pair: Pair, setup: JudgeSet
     defeat = yield from setup.find_loser(case, pair)
     if isinstance(defeat, Observation):
         return defeat
-    variants = restyle_response(case, defeat.loser)
+    variants = changes.restyle_response(case, defeat.loser)
     if not variants:
-        return Observation(case, excluded=UNCHANGED)
+        return Observation(case, excluded=changes.UNCHANGED)
     verdicts = yield from gather([setup.compare_again(case, defeat, variant) for variant in variants])
     if invalid := setup.reject_invalid(case, *verdicts):
         return invalid
@@ -227,7 +203,7 @@ def injection_ignored(case: Case, pair: Pair, setup: JudgeSetup) -> Plan[Observa
     if isinstance(defeat, Observation):
         return defeat
     attacks = (registry.get_attack(name) for name in (PLEA, CONTROL))
-    rewrites = yield from gather([make_rewrite(case, defeat.loser, attack, setup.seed) for attack in attacks])
+    rewrites = yield from gather([changes.make_rewrite(case, defeat.loser, attack, setup.seed) for attack in attacks])
     if reasons := [rewrite for rewrite in rewrites if isinstance(rewrite, str)]:
         return Observation(case, excluded=reasons[0])
     pleading, plain = (rewrite for rewrite in rewrites if not isinstance(rewrite, str))

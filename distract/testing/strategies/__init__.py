@@ -29,10 +29,9 @@ except ImportError as error:
         f"distract.testing.strategies needs hypothesis: {install_command('pytest')}", name="hypothesis"
     ) from error
 
-from distract.testing.strategies.drawn_cases import cases, pairs, triples
+from distract.testing.strategies.drawn_cases import KINDS, cases, pairs, prompts, responses, texts, triples
 from distract.testing.strategies.drawn_rewrites import rewrites
 from distract.testing.strategies.requirements import constrained
-from distract.testing.strategies.text import KINDS, prompts, responses, texts
 from distract.testing.strategies.time_limits import unhurried
 
 __all__ = [

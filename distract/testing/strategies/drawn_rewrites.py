@@ -21,15 +21,11 @@ from distract.data.constraints import check
 from distract.rewriting.writers import DRAWN, build_response, find_writer, set_task
 from distract.studies.explain.edits import Edit, apply_edits, find_edits, group_edits
 from distract.testing.strategies import word_lists
-from distract.testing.strategies.drawn_cases import Data, choose_cases, pairs
+from distract.testing.strategies.drawn_cases import Data, check_kinds, choose_cases, pairs
 from distract.testing.strategies.requirements import constrained
-from distract.testing.strategies.text import check_kinds
 
-MAX_SEED = 99
-"""Largest seed for the choices of a rule; hypothesis shrinks towards 0, the default seed of commands."""
-
-STRENGTHS = (1, 3, 15)
-"""Odds of keeping a phrase; the last one keeps most of a rewrite."""
+MAX_SEED = 99  # largest seed for the choices of a rule; hypothesis shrinks towards 0, the default seed of commands
+STRENGTHS = (1, 3, 15)  # odds of keeping a phrase; the last one keeps most of a rewrite
 
 
 def rewrites(
@@ -142,6 +138,4 @@ def _full_rewrite(attack: Attack, case: Case, original: Response, seed: int) -> 
     return draft.response
 
 
-@lru_cache(maxsize=4096)
-def _edits(original: tuple[str, ...], rewrite: tuple[str, ...]) -> tuple[Edit, ...]:
-    return find_edits(original, rewrite)
+_edits = lru_cache(maxsize=4096)(find_edits)

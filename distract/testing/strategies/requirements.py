@@ -19,8 +19,7 @@ from distract.data.constraints import check, describe, parse, spans
 from distract.data.good_responses import compliant_response
 from distract.studies.make.constraint_sets import has_conflict
 from distract.testing.strategies import word_lists
-from distract.testing.strategies.drawn_cases import AUTHORS, Data, list_cases, name_case, narrow_case
-from distract.testing.strategies.text import prompts
+from distract.testing.strategies.drawn_cases import AUTHORS, Data, list_cases, name_case, narrow_case, prompts
 
 MAX_REQUIREMENTS = 4
 
@@ -95,9 +94,8 @@ def _existence(text: str, number: int, question: str) -> tuple[str, Arguments]:
 
 def _frequency(text: str, number: int, question: str) -> tuple[str, Arguments]:
     if number == 3:
-        return text, _below_limit("relation", "frequency", spans.count_occurrences(text, "river")) | {
-            "keyword": "river"
-        }
+        below = _below_limit("relation", "frequency", spans.count_occurrences(text, "river"))
+        return text, below | {"keyword": "river"}
     crossed = " and ".join(["cross the river"] * number)
     return f"{text} You will {crossed}.", {"keyword": "river", "relation": "at least", "frequency": number}
 

@@ -12,8 +12,7 @@ from distract.core.store import DEFAULT_PATH
 EXAMPLES = DEFAULT_PATH.parent / "examples"
 """Folder for failing examples, beside the store with the replies that they need."""
 
-MAX_EXAMPLES = 20
-"""Default number of examples: each one costs calls."""
+MAX_EXAMPLES = 20  # default number of examples: each one costs calls
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 """Health checks of speed and size, which mean nothing if a model takes seconds."""

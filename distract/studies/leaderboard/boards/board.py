@@ -1,42 +1,113 @@
-"""A board: the ratings of matches by one rating system, with intervals over prompts and ranks.
+"""A board: the ratings of matches by one rating system, with intervals over prompts, ranks and comparable groups.
 
 A nominal 95% interval is estimate +- t * error. The error comes from the system's covariance over prompts where it has
 one, else from resampled prompts; both treat the prompts at hand as the whole population, which m / (m - 1) corrects,
 with t on m - 1 degrees of freedom, for a model that is on m prompts. Ranges of ranks come from joint draws, never from
 overlapping intervals (ANCHORS, section 3). Measured coverage: ``benchmarks/leaderboard_coverage.py``. Two parameters
 have a meaning here: ``order``, of systems that play matches one by one, and ``anchor``, the model with a fixed rating.
+
+Models are comparable in groups that played each other, and groups may never have lost to a lower one. This holds for
+every rating system that learns from matches alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from graphlib import TopologicalSorter
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from distract.core.errors import UsageError, guard_plugin, redirect_output
-from distract.stats.ratings.draws import MAX_WEIGHTS, Draws, draw
-from distract.stats.ratings.matches import TIE, A, B, Matches
+from distract.core.printable import line
+from distract.stats.ratings.matches import MAX_WEIGHTS, TIE, A, B, Draws, Matches, draw
 from distract.stats.ratings.system import NO_PARAMETERS, Ratings, RatingSystem
 from distract.stats.special import ndtri, stdtrit
-from distract.studies.leaderboard.boards import groups
-from distract.studies.leaderboard.boards.ranks import TOLERANCE, Floats, Ints, ranks
-from distract.studies.leaderboard.boards.standings import Board, Standing
 
-DRAWS = 1000
-"""Default number of draws."""
 
-FEWEST = 100
-"""Minimum number of draws where matches are many and are played one by one."""
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The standing of a model."""
 
-ROUGH = 6
-"""Number of prompts below which a note says that intervals are rough."""
+    model: str
+    rating: float
+    low: float | None  # lower end of the 95% interval of the rating; None where there is none, and then a note says why
+    high: float | None  # upper end
+    error: float | None  # standard error over prompts
+    rank: int  # 1 is best; equal ratings share the better one
+    rank_low: int | None  # best rank of the 95% range over draws
+    rank_high: int | None  # worst rank
+    matches: int
+    wins: int
+    losses: int
+    ties: int
+    sigma: float | None  # the system's own uncertainty, where it has one
 
-PLAYED = 40_000_000
-"""Maximum number of matches that such a system plays in all draws together."""
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Models under one rating system."""
+
+    system: str
+    unit: str  # ``points`` or ``share``
+    parameters: Mapping[str, Any]
+    standings: tuple[Standing, ...]  # best first; names break ties
+    matches: int
+    prompts: int  # number of prompts with a match; of matches, where prompts are not known
+    invalid: int  # number of comparisons without a valid verdict
+    draws: int  # number of draws of prompts; 0 with fewer than two of them
+    interval: Literal["sandwich", "bootstrap"] | None  # method behind the intervals; None where no model has one
+    extra: Mapping[str, float]  # further figures of the system
+    notes: tuple[str, ...]  # warnings for the reader, one line each
+
+
+TOLERANCE = {"points": 1e-6, "share": 1e-9}  # ratings as close as this are equal, by unit
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def ranks(ratings: Floats, unit: str = "points") -> Ints:
+    """Rank from 1, the best, along the last axis; equal ratings share the better one: 1, 1, 3.
+
+    Ratings are equal when no gap between them, in order, is above ``TOLERANCE``.
+    """
+    order = np.argsort(-ratings, axis=-1, kind="stable")
+    steps = np.diff(np.take_along_axis(ratings, order, -1), axis=-1) < -TOLERANCE[unit]
+    place = np.ones(ratings.shape, np.int64)
+    place[..., 1:] = np.where(steps, np.arange(2, ratings.shape[-1] + 1), 1)
+    ranked = np.empty_like(place)
+    np.put_along_axis(ranked, order, np.maximum.accumulate(place, axis=-1), -1)
+    return ranked
+
+
+def middle_ranks(ratings: Floats, unit: str = "points") -> Floats:
+    """Rank from 1, the best, along the last axis; equal ratings share the middle of theirs: 1.5, 1.5, 3."""
+    worst = ratings.shape[-1] + 1 - ranks(-ratings, unit)
+    middle: Floats = (ranks(ratings, unit) + worst) / 2
+    return middle
+
+
+def kendall_tau(first: Ints, second: Ints) -> Floats:
+    """Kendall's tau-b (Kendall, 1945, The treatment of ties in ranking problems) of each row of two tables of ranks."""
+    i, j = np.triu_indices(first.shape[1], 1)
+    tau = np.full(len(first), np.nan)
+    for row, (x, y) in enumerate(zip(first, second, strict=True)):
+        dx, dy = np.sign(x[i] - x[j]), np.sign(y[i] - y[j])
+        if pairs := float(dx @ dx) * float(dy @ dy):
+            tau[row] = float(dx @ dy) / pairs**0.5
+    return tau
+
+
+DRAWS = 1000  # default number of draws
+FEWEST = 100  # minimum number of draws where matches are many and are played one by one
+ROUGH = 6  # number of prompts below which a note says that intervals are rough
+PLAYED = 40_000_000  # maximum number of matches that such a system plays in all draws together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,10 +138,11 @@ def draw_units(matches: Matches, seed: int, count: int) -> Draws:
     return draw(seed, max(2, min(count, MAX_WEIGHTS // matches.clusters)), matches.clusters)
 
 
-def check_parameter(system: RatingSystem, key: str) -> None:
-    """Check that a system has a parameter."""
-    if key not in system.parameters:
-        raise UsageError(f"{system.name}: no parameter {key!r}; {list_parameters(system)}")
+def check_parameters(system: RatingSystem, keys: Iterable[str]) -> None:
+    """Check that a system has these parameters."""
+    for key in keys:
+        if key not in system.parameters:
+            raise UsageError(f"{system.name}: no parameter {key!r}; {list_parameters(system)}")
 
 
 def list_parameters(system: RatingSystem) -> str:
@@ -88,8 +160,7 @@ def build_board(
 
 def rate_matches(matches: Matches, system: RatingSystem, parameters: Mapping[str, Any], draws: Draws) -> RatedMatches:
     """Rate matches as they are and under each draw."""
-    for key in parameters:
-        check_parameter(system, key)
+    check_parameters(system, parameters)
     prompts_known = None if matches.cluster is None else matches.clusters
     if prompts_known != (drawn := None if draws.weights is None else draws.weights.shape[1]):
         raise UsageError(
@@ -120,7 +191,11 @@ def derive_board(rated: RatedMatches) -> Board:
     place = ranks(ratings.rating, unit)
     error, known, why = _standard_errors(rated)
     half = error * quantile(rated.prompts)
-    best, worst = (place, place) if table is None else _rank_ranges(ranks(widen_draws(rated), unit), place)
+    best, worst = place, place
+    if table is not None:  # the ranks that span 95% of the draws and the rank on the board
+        drawn = ranks(widen_draws(rated), unit)
+        least, most = np.quantile(drawn, [0.025, 0.975], axis=0, method="inverted_cdf").astype(np.int64)
+        best, worst = np.minimum(least, place), np.maximum(most, place)
     low, high = ratings.rating - half, ratings.rating + half
     if unit == "share":
         low, high = low.clip(0, 1), high.clip(0, 1)
@@ -159,7 +234,7 @@ def derive_board(rated: RatedMatches) -> Board:
         draws=0 if table is None else len(table),
         interval=None if not known.any() else "bootstrap" if ratings.covariance is None else "sandwich",
         extra=ratings.extra,
-        notes=(*ratings.notes, *groups.notes(matches), *why, *rough),
+        notes=(*ratings.notes, *list_group_notes(matches), *why, *rough),
     )
 
 
@@ -230,10 +305,84 @@ def _standard_errors(rated: RatedMatches) -> tuple[Floats, NDArray[np.bool_], li
 def no_interval_note(models: Sequence[str], which: NDArray[np.bool_], why: str) -> str:
     """Note that some models have no interval."""
     names = [name for name, lacking in zip(models, which, strict=True) if lacking]
-    return f"no interval for {groups.format_names(names)}: {why}"
+    return f"no interval for {format_names(names)}: {why}"
 
 
-def _rank_ranges(drawn_ranks: Ints, place: Ints) -> tuple[Ints, Ints]:
-    """Ranks that span 95% of the draws and the rank on the board."""
-    low, high = np.quantile(drawn_ranks, [0.025, 0.975], axis=0, method="inverted_cdf").astype(np.int64)
-    return np.minimum(low, place), np.maximum(high, place)
+WIDTH = 60  # maximum number of characters of a name in a note
+SHOWN = 6  # number of names in a list, and of groups in a note, before "and 12 more"
+
+_Labels = NDArray[np.int32]
+
+
+def find_groups(matches: Matches) -> list[tuple[str, ...]]:
+    """Group models that are connected by matches; a model without a match is a group of its own."""
+    return _name_groups(matches, _labels(*_edges(matches), len(matches.models), "weak"))
+
+
+def list_group_notes(matches: Matches) -> tuple[str, ...]:
+    """Note that the graph of matches falls apart, or has a top that never lost; one line at most.
+
+    A win leads from the winner to the loser, a tie both ways. Where each model reaches each other one, ratings exist
+    without any prior (Ford, 1957, Solution of a ranking problem from binary comparisons).
+    """
+    connected = find_groups(matches)
+    if len(connected) > 1:
+        return (f"ratings are comparable within a group only: {_format_groups(connected)}",)
+    winner, loser = _edges(matches)
+    labels = _labels(winner, loser, len(matches.models), "strong")
+    strong = _name_groups(matches, labels)
+    if len(strong) == 1:
+        return ()
+    ordered = _format_groups(_order_groups(strong, matches))
+    return (
+        f"no model of a group ever lost to or tied with one of a later group: {ordered}; "
+        "how far apart the groups are rests on the prior or start, not on matches",
+    )
+
+
+def format_names(names: Sequence[str]) -> str:
+    """List names on one line, safe to print; shorten long names and long lists."""
+    clean = map(line, names[:SHOWN])
+    return _list([name if len(name) <= WIDTH else name[: WIDTH - 1] + "…" for name in clean], len(names))
+
+
+def _format_groups(groups: Sequence[Sequence[str]]) -> str:
+    return _list([f"{{{format_names(group)}}}" for group in groups[:SHOWN]], len(groups))
+
+
+def _list(texts: Sequence[str], total: int) -> str:
+    more = total - len(texts)
+    return ", ".join(texts) + (f" and {more} more" if more else "")
+
+
+def _edges(matches: Matches) -> tuple[_Labels, _Labels]:
+    """Winner and loser of every match; a tie counts twice, once each way."""
+    a, b, outcome = matches.a, matches.b, matches.outcome
+    ties, first = outcome == TIE, outcome == A
+    winner, loser = np.where(first, a, b), np.where(first, b, a)
+    return np.concatenate([winner, loser[ties]]), np.concatenate([loser, winner[ties]])
+
+
+def _labels(winner: _Labels, loser: _Labels, models: int, connection: Literal["weak", "strong"]) -> _Labels:
+    graph = coo_array((np.ones(len(winner), np.int32), (winner, loser)), shape=(models, models)).tocsr()
+    labels: _Labels = connected_components(graph, directed=True, connection=connection)[1]
+    return labels
+
+
+def _name_groups(matches: Matches, labels: Iterable[int]) -> list[tuple[str, ...]]:
+    # Models are sorted, so groups and the names in them are sorted too.
+    groups: defaultdict[int, list[str]] = defaultdict(list)
+    for name, label in zip(matches.models, labels, strict=True):
+        groups[label].append(name)
+    return [tuple(group) for group in groups.values()]
+
+
+def _order_groups(groups: Sequence[tuple[str, ...]], matches: Matches) -> list[tuple[str, ...]]:
+    """Order strongly connected groups from top to bottom; by name where neither is above the other."""
+    place = {name: number for number, group in enumerate(groups) for name in group}
+    places = np.array([place[name] for name in matches.models])
+    sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(len(groups)), ()))
+    for above, below in np.unique(places[np.stack(_edges(matches))], axis=1).T.tolist():
+        if above != below:
+            sorter.add(below, above)
+    return [groups[number] for number in sorter.static_order()]

@@ -6,13 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from distract.core.errors import UsageError
+from distract.studies.leaderboard.boards.board import Board
 from distract.studies.leaderboard.boards.shift import Shift, measure_shift, merge_prompts
-from distract.studies.leaderboard.boards.standings import Board
 from distract.studies.leaderboard.boards.system_choice import ANCHOR, SystemChoice
 from distract.studies.leaderboard.sources import MatchSource
 
-Way = tuple[str | None, str | None]
-"""A protocol, None for votes, and its rule."""
+Way = tuple[str | None, str | None]  # a protocol, None for votes, and its rule
 
 
 @dataclass(frozen=True, slots=True)

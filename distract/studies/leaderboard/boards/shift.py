@@ -13,25 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from distract.stats.ratings.draws import MAX_WEIGHTS, Draws
-from distract.stats.ratings.matches import Matches
+from distract.stats.ratings.matches import MAX_WEIGHTS, Draws, Matches
 from distract.stats.ratings.system import RatingSystem
-from distract.studies.leaderboard.boards import groups
-from distract.studies.leaderboard.boards.board import (
-    DRAWS,
-    RatedMatches,
-    count_units,
-    derive_board,
-    draw_units,
-    is_level,
-    no_interval_note,
-    quantile,
-    rate_matches,
-    standard_error,
-    widen_draws,
-)
-from distract.studies.leaderboard.boards.ranks import TOLERANCE, kendall_tau, middle_ranks, ranks
-from distract.studies.leaderboard.boards.standings import Board
+from distract.studies.leaderboard.boards import board
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +42,8 @@ class RatingChange:
 class Shift:
     """Two boards of one rating system, and the changes from one to the other."""
 
-    before: Board
-    after: Board
+    before: board.Board
+    after: board.Board
     # One for each model of either board, by rank before, then by name; new models come last.
     changes: tuple[RatingChange, ...]
     # Kendall's tau-b between the two boards, over the models on both; None where one board ranks them equal.
@@ -85,7 +69,7 @@ def merge_prompts(before: Matches, after: Matches) -> tuple[Matches, Matches]:
         number = {name: index for index, name in enumerate(names)}
         numbers = np.array([number[name] for name in after.prompts], np.int32)
         return replace(before, prompts=names), replace(after, prompts=names, cluster=numbers[after.cluster])
-    is_small = before.cluster is None and after.cluster is None and len(before) <= MAX_WEIGHTS // DRAWS
+    is_small = before.cluster is None and after.cluster is None and len(before) <= MAX_WEIGHTS // board.DRAWS
     is_same = before.models == after.models and np.array_equal([before.a, before.b], [after.a, after.b])
     if is_small and is_same:
         slots, names = np.arange(len(before), dtype=np.int32), tuple(map(str, range(1, len(before) + 1)))
@@ -101,9 +85,10 @@ def measure_shift(
     paired, shared = False, 0
     if before.cluster is not None and after.cluster is not None:
         paired, shared = True, len(np.intersect1d(before.cluster, after.cluster))
-    others = draws if paired else draw_units(after, draws.seed + 1, draws.count)
-    one, two = rate_matches(before, system, parameters, draws), rate_matches(after, system, parameters, others)
-    boards = derive_board(one), derive_board(two)
+    others = draws if paired else board.draw_units(after, draws.seed + 1, draws.count)
+    one = board.rate_matches(before, system, parameters, draws)
+    two = board.rate_matches(after, system, parameters, others)
+    boards = board.derive_board(one), board.derive_board(two)
     common = sorted(set(before.models) & set(after.models))
     notes = [] if paired else ["prompts cannot be paired: they were drawn for each board apart, so intervals are wide"]
     if paired and not shared:
@@ -111,73 +96,66 @@ def measure_shift(
     if shared and shared < before.clusters:
         notes.append(f"{shared:,} of {before.clusters:,} prompts are on both boards")
     if alone := sorted(set(before.models) ^ set(after.models)):
-        notes.append(
-            f"on one board only: {groups.format_names(alone)}; ratings are relative to the models of their board"
-        )
+        names = board.format_names(alone)
+        notes.append(f"on one board only: {names}; ratings are relative to the models of their board")
     drawn, taus, why = _compare_draws(one, two, common)
     places = _places(one), _places(two)
-    names = dict.fromkeys(standing.model for board in boards for standing in board.standings)
+    changes = list[RatingChange]()
+    for name in dict.fromkeys(standing.model for own in boards for standing in own.standings):
+        (was, rank_before), (now, rank_after) = (own.get(name, (None, None)) for own in places)
+        change = None if was is None or now is None else now - was
+        low, high, rose, fell = drawn.get(name, (None,) * 4)
+        changes.append(RatingChange(name, was, now, change, low, high, rank_before, rank_after, rose, fell))
     return Shift(
         *boards,
-        changes=tuple(
-            _change(name, places[0].get(name), places[1].get(name), drawn.get(name, (None,) * 4)) for name in names
-        ),
+        changes=tuple(changes),
         tau=taus[0],
         tau_low=taus[1],
         tau_high=taus[2],
         models=len(common),
-        prompts=before.clusters if paired else count_units(before) + count_units(after),
+        prompts=before.clusters if paired else board.count_units(before) + board.count_units(after),
         paired=shared > 0,
         shared=shared,
-        draws=min(board.draws for board in boards),
+        draws=min(own.draws for own in boards),
         notes=(*notes, *why),
     )
 
-
-_Place = tuple[float, float]
-"""A rating and its rank."""
 
 _DrawnChange = tuple[float | None, float | None, float | None, float | None]
 """The interval of a model's change, and the shares of draws in which it rose and fell."""
 
 
-def _places(rated: RatedMatches) -> dict[str, _Place]:
+def _places(rated: board.RatedMatches) -> dict[str, tuple[float, float]]:
+    """The rating and the rank of each model."""
     rating = rated.ratings.rating
-    places = zip(rating.tolist(), middle_ranks(rating, rated.system.unit).tolist(), strict=True)
+    places = zip(rating.tolist(), board.middle_ranks(rating, rated.system.unit).tolist(), strict=True)
     return dict(zip(rated.matches.models, places, strict=True))
 
 
-def _change(name: str, before: _Place | None, after: _Place | None, drawn: _DrawnChange) -> RatingChange:
-    (was, rank_before), (now, rank_after) = before or (None, None), after or (None, None)
-    change = None if was is None or now is None else now - was
-    low, high, rose, fell = drawn
-    return RatingChange(name, was, now, change, low, high, rank_before, rank_after, rose, fell)
-
-
 def _compare_draws(
-    one: RatedMatches, two: RatedMatches, common: Sequence[str]
+    one: board.RatedMatches, two: board.RatedMatches, common: Sequence[str]
 ) -> tuple[dict[str, _DrawnChange], tuple[float | None, float | None, float | None], list[str]]:
     """Changes of the models on both boards, Kendall's tau with its range, and notes on missing intervals."""
     unit = one.system.unit
     columns = [[rated.matches.models.index(name) for name in common] for rated in (one, two)]
     was, now = one.ratings.rating[columns[0]], two.ratings.rating[columns[1]]
-    tau = kendall_tau(ranks(was, unit)[None], ranks(now, unit)[None])[0]
+    tau = board.kendall_tau(board.ranks(was, unit)[None], board.ranks(now, unit)[None])[0]
     estimate = None if np.isnan(tau) else float(tau)
     if one.table is None or two.table is None:
         return {}, (estimate, None, None), ["fewer than two prompts on a board: no change has an interval"]
     count = min(len(one.table), len(two.table))
     first, second = one.table[:count, columns[0]], two.table[:count, columns[1]]
     prompts = np.minimum(one.prompts[columns[0]], two.prompts[columns[1]])
-    error = standard_error((second - first).var(axis=0, ddof=1), prompts)
-    half, change = error * quantile(prompts), now - was
+    error = board.standard_error((second - first).var(axis=0, ddof=1), prompts)
+    half, change = error * board.quantile(prompts), now - was
     alone = prompts < 2
     # A model that changed alike in every draw may yet change on other prompts; an anchor never does.
     anchored = np.array([name == one.ratings.parameters.get("anchor") for name in common], np.bool_)
-    level = "order" in one.system.parameters and is_level(one.matches, two.matches)
-    still = ~alone & ~anchored & ((error <= TOLERANCE[unit]) | level)
+    level = "order" in one.system.parameters and board.is_level(one.matches, two.matches)
+    still = ~alone & ~anchored & ((error <= board.TOLERANCE[unit]) | level)
     nothing = bool((still | alone | anchored).all())
-    wide = widen_draws(one)[:count, columns[0]], widen_draws(two)[:count, columns[1]]
-    moved = middle_ranks(wide[1], unit) - middle_ranks(wide[0], unit)
+    wide = board.widen_draws(one)[:count, columns[0]], board.widen_draws(two)[:count, columns[1]]
+    moved = board.middle_ranks(wide[1], unit) - board.middle_ranks(wide[0], unit)
     rose, fell = (moved < 0).mean(axis=0), (moved > 0).mean(axis=0)
     changes = {
         name: (
@@ -190,8 +168,8 @@ def _compare_draws(
         if not alone[i]
     }
     reasons = ((alone, "on one prompt of a board only"), (still, "nothing varies from prompt to prompt"))
-    notes = [no_interval_note(common, which, f"{why} (change)") for which, why in reasons if which.any()]
-    taus = kendall_tau(*(ranks(table, unit) for table in wide))
+    notes = [board.no_interval_note(common, which, f"{why} (change)") for which, why in reasons if which.any()]
+    taus = board.kendall_tau(*(board.ranks(table, unit) for table in wide))
     taus = taus[~np.isnan(taus)]
     if estimate is None or nothing or not len(taus):
         return changes, (estimate, None, None), notes

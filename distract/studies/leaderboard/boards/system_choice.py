@@ -11,17 +11,18 @@ from typing import Any
 
 from distract.core.errors import UsageError
 from distract.stats import ratings
-from distract.stats.ratings.draws import Draws
-from distract.stats.ratings.matches import Matches, encode
+from distract.stats.ratings.matches import Draws, Matches, encode
 from distract.stats.ratings.system import RatingSystem
-from distract.studies.leaderboard.boards.board import build_board, check_parameter, draw_prompts, list_parameters
-from distract.studies.leaderboard.boards.standings import Board
+from distract.studies.leaderboard.boards.board import (
+    Board,
+    build_board,
+    check_parameters,
+    draw_prompts,
+    list_parameters,
+)
 
-ANCHOR = "anchor"
-"""The parameter of those systems that can fix the rating of one model."""
-
-LARGEST = 1e6
-"""Largest size of a parameter; beyond, and below its inverse, ratings are no longer exact."""
+ANCHOR = "anchor"  # the parameter of those systems that can fix the rating of one model
+LARGEST = 1e6  # largest size of a parameter; beyond, and below its inverse, ratings are no longer exact
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,7 @@ class SystemChoice:
 
     def check(self, models: Sequence[str]) -> None:
         """Check that it can rate these models, before anything is paid for."""
-        for key in self.parameters:
-            check_parameter(self.system, key)
+        check_parameters(self.system, self.parameters)
         # Each beats the next one once, with invented lengths.
         names, others = models[:-1], models[1:]
         chain = encode(names, others, ["a"] * len(names), lengths=[(place + 1, 1) for place in range(len(names))])
@@ -89,8 +89,7 @@ def restore_systems(records: Sequence[Mapping[str, Any]]) -> tuple[SystemChoice,
     """Restore the rating systems of a run."""
     choices = tuple(SystemChoice(ratings.get_system(record["name"]), record["parameters"]) for record in records)
     for choice in choices:
-        for key in choice.parameters:
-            check_parameter(choice.system, key)
+        check_parameters(choice.system, choice.parameters)
     return choices
 
 
@@ -114,7 +113,7 @@ def parse_spec(spec: str) -> tuple[RatingSystem, dict[str, Any]]:
 
 def _parse_value(system: RatingSystem, key: str, text: str) -> Any:
     """Parse a value by the type of the default; where that is None, by the annotation, as text: it need not resolve."""
-    check_parameter(system, key)
+    check_parameters(system, [key])
     default = system.parameters[key]
     annotation = inspect.signature(system.rate).parameters[key].annotation
     kind = type(default).__name__ if default is not None else str(annotation)

@@ -1,4 +1,4 @@
-"""Sources of matches, one module per kind: files of votes, stored judgments, labelled data sets, runs of distract."""
+"""Sources of matches, files of votes and scores, stored judgments, labelled data sets, runs of distract."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from distract.data import datasets
 from distract.data.formats import detect_format
 from distract.data.tables import Table, open_table
 from distract.judging.published import own_runs as folders
-from distract.studies.leaderboard.sources import arena, judgments, labelled, runs, scores
-from distract.studies.leaderboard.sources.runs import from_rows
+from distract.studies.leaderboard.sources import judgments, tables
+from distract.studies.leaderboard.sources.records import from_rows, read_labelled, read_run
 from distract.studies.leaderboard.sources.source import MatchSource
 
 __all__ = ["FORMATS", "MatchSource", "from_rows", "read"]
@@ -35,7 +35,7 @@ def read(spec: str) -> tuple[MatchSource, ...]:
     """Read the matches of a file, folder or data set, named as PATH or FORMAT:PATH."""
     prefix, colon, rest = spec.partition(":")
     if spec in datasets.BUILT_IN or (prefix == datasets.HUB and colon and not _exists(spec)):
-        return (labelled.read(spec),)
+        return (read_labelled(spec),)
     form, place = None, spec
     if colon and not _exists(spec):
         if prefix not in FORMATS:
@@ -43,7 +43,7 @@ def read(spec: str) -> tuple[MatchSource, ...]:
         form, place = prefix, rest
     path = Path(place)
     if form in datasets.READERS and place.startswith(f"{datasets.HUB}:") and not _exists(place):
-        return (labelled.read(spec),)
+        return (read_labelled(spec),)
     if not _exists(place):
         raise DataError(f"no such file (built-in data sets: {', '.join(datasets.BUILT_IN)})", path=place or spec)
     if not path.is_dir() and not path.is_file():
@@ -53,24 +53,24 @@ def read(spec: str) -> tuple[MatchSource, ...]:
     table = None if path.is_dir() else open_table(path, "matches")
     form = form or (_detect_folder(path) if table is None else _detect_format(table))
     if form == RUN:
-        return runs.read(path)
+        return read_run(path)
     if form == JUDGMENTS:
         return judgments.read(path)
     if table is not None and form in (ARENA, SCORES):
-        return ((arena if form == ARENA else scores).read(table),)
-    return (labelled.read(f"{form}:{place}"),)
+        return ((tables.read_votes if form == ARENA else tables.read_scores)(table),)
+    return (read_labelled(f"{form}:{place}"),)
 
 
 def _detect_format(table: Table) -> str:
     """Detect a format by its columns; check for votes before the data sets that consist of them."""
     if judgments.is_judgment(dict.fromkeys(table.fields)):
         return JUDGMENTS
-    if arena.is_vote(table.fields):
+    if tables.is_vote(table.fields):
         return ARENA
-    if scores.is_score(table.fields):
+    if tables.is_score(table.fields):
         return SCORES
     form = detect_format(table)
-    if form is None and (not table.typed or not table.first or {*table.fields} & {*arena.MODELS, arena.WINNER}):
+    if form is None and (not table.typed or not table.first or {*table.fields} & {*tables.MODELS, tables.WINNER}):
         return ARENA  # its reader reports what is missing
     if form is None:
         known = f"{', '.join(FORMATS)}); `distract list data` and `distract list matches` say what each holds"

@@ -1,6 +1,8 @@
-"""Invariants of an order of quality: more broken requirements are worse, no cycles, no influence of a third response.
+"""Invariants of verdicts beside each other: asked again, under an order of quality, and on several responses.
 
-Their definitions are those of the studies that measure the same properties.
+Asked again: in the other order, with the same response twice, or simply once more. Of an order of quality: more broken
+requirements are worse. On several responses: no cycles, no influence of a third one. The definitions are those of the
+studies that measure the same properties.
 """
 
 from __future__ import annotations
@@ -13,30 +15,112 @@ from itertools import combinations
 from distract.core import registry
 from distract.core.plan import Plan, gather
 from distract.core.plugin import Comparison, Protocol
-from distract.core.records import BASELINE, Case, Response, Row
+from distract.core.printable import count
+from distract.core.records import BASELINE, Case, Request, Response, Row
 from distract.data.constraints import check, describe
 from distract.data.good_responses import compliant_response
-from distract.judging.comparison import judge_comparison, side
+from distract.judging.comparison import comparable_responses, judge_comparison, side
+from distract.judging.orders import adjust_requests
 from distract.studies.consistency.session import TURNS, Drawn, draw_quadruples, draw_triples, set_obstacle
 from distract.studies.consistency.study import find_chain
 from distract.studies.eligibility import pair_obstacle
 from distract.testing.invariants.call import invariant
 from distract.testing.invariants.changes import make_rewrite
-from distract.testing.invariants.messages import difference
-from distract.testing.invariants.observations import JudgeSetup, Observation, PairVerdict
+from distract.testing.invariants.failures import difference
+from distract.testing.invariants.observations import Details, JudgeSetup, Observation, Pair, PairVerdict, response_pairs
 
-MAX_SETS = 4
-"""Limit on the triples, or choices of a pair and two others, in one case."""
+_SAMPLE_OFFSET = 1_000_000_000
+"""Added to the sample index of repeated requests: larger than any index that a protocol uses."""
+
+FIRST, SECOND = "response 1", "response 2"
+
+
+def _pair_obstacle(protocol: Protocol) -> str | None:
+    if protocol.orders == "none":
+        return "scores each response alone, so there is no order"
+    return None if protocol.shows in (None, 2) else f"shows {count(protocol.shows, 'response')}, not two"
+
+
+def _tie_obstacle(protocol: Protocol) -> str | None:
+    if protocol.orders != "none" and not protocol.ties:
+        return "has no ties"
+    return _pair_obstacle(protocol)
+
+
+@invariant(response_pairs, obstacle=_pair_obstacle)
+def swap_consistent(case: Case, pair: Pair, setup: JudgeSetup) -> Plan[Observation]:
+    """The verdict on two responses is the same in both orders; a win in one and a tie in the other is a violation too.
+
+    Asks in both orders, whatever the judge's settings. The protocol must show two responses side by side.
+    """
+    # Drop the other responses: a protocol that shows more than two would add them.
+    alone = replace(case, responses=pair)
+    both = yield from replace(setup, manner=replace(setup.manner, orders="both")).compare(alone, *pair)
+    if invalid := setup.reject_invalid(case, both):
+        return invalid
+    straight, swapped = both.split_orders()
+    if straight.outcome == swapped.outcome:
+        return Observation(case)
+    verdicts = (("1 then 2", straight.describe(FIRST, SECOND)), ("2 then 1", swapped.describe(FIRST, SECOND)))
+    problem = "verdict changes when the two responses are shown in the other order"
+    return setup.violation(case, problem, (*verdicts, *_texts(pair)), abs(straight.lead - swapped.lead))
+
+
+@invariant(
+    lambda case, seed: comparable_responses(case),
+    obstacle=_tie_obstacle,
+    measure="tie_rate",
+    no_subject="no original response without severity",
+)
+def identical_responses_tie(case: Case, response: Response, setup: JudgeSetup) -> Plan[Observation]:
+    """A response against itself is a tie. Asks in one order, since the average of both orders always ties.
+
+    The protocol must show two responses and have ties.
+    """
+    alone = replace(case, responses=(response, response))
+    one_order = replace(setup, manner=replace(setup.manner, orders="given"))
+    verdict = yield from one_order.compare(alone, response, response)
+    if invalid := setup.reject_invalid(case, verdict):
+        return invalid
+    if verdict.outcome == "tie":
+        return Observation(case)
+    place = "first" if verdict.outcome == "a" else "second"
+    details = (("verdict", verdict.describe("the first", "the second")), ("both", response.text))
+    problem = f"prefers one of two identical responses: the one shown {place}"
+    return setup.violation(case, problem, details, abs(verdict.lead))
+
+
+@invariant(response_pairs)
+def deterministic(case: Case, pair: Pair, setup: JudgeSetup) -> Plan[Observation]:
+    """The judge gives the same verdict when asked the same question again.
+
+    The store keeps the second answers beside the first, so a second run of the test makes no calls.
+    """
+
+    def repeat(request: Request) -> Request:
+        return replace(request, sample=request.sample + _SAMPLE_OFFSET)
+
+    first, second = yield from gather([setup.compare(case, *pair), adjust_requests(setup.compare(case, *pair), repeat)])
+    if invalid := setup.reject_invalid(case, first, second):
+        return invalid
+    if first.outcome == second.outcome:
+        return Observation(case)
+    verdicts = (("at first", first.describe(FIRST, SECOND)), ("again", second.describe(FIRST, SECOND)))
+    problem = "gives a different verdict when asked the same question again"
+    return setup.violation(case, problem, (*verdicts, *_texts(pair)), abs(first.lead - second.lead))
+
+
+def _texts(pair: Pair) -> Details:
+    first, second = (text for _, text in difference(pair[0].text, pair[1].text))
+    return ("text 1", first), ("text 2", second)
+
+
+MAX_SETS = 4  # limit on the triples, or choices of a pair and two others, in one case
 
 UNINFORMATIVE = Response("(an answer that says nothing)", ("I do not know.",))
 """Stands in for a fourth response if a case has only three."""
 
 TOO_FEW = "fewer than three responses by different authors"
-
-
-def _compliant_responses(case: Case, seed: int) -> Sequence[Response]:
-    good = compliant_response(case)
-    return [] if good is None else [good]
 
 
 def _triples(case: Case, seed: int) -> Sequence[Drawn]:
@@ -58,7 +142,7 @@ def _comparison_obstacle(protocol: Protocol) -> str | None:
 
 
 @invariant(
-    _compliant_responses,
+    lambda case, seed: [good] if (good := compliant_response(case)) else [],
     measure="severity_accuracy",
     no_subject="no good response is known to meet format requirements",
 )
@@ -149,12 +233,11 @@ def independent_of_irrelevant_response(case: Case, four: Drawn, setup: JudgeSetu
         return invalid
     if {before.outcome, after.outcome} != {"a", "b"}:
         return Observation(case)
-    names = ("response 1", "response 2")
     details = (
         ("third", thirds[0].text),
-        ("verdict", before.describe(*names)),
+        ("verdict", before.describe(FIRST, SECOND)),
         ("third", thirds[1].text),
-        ("verdict", after.describe(*names)),
+        ("verdict", after.describe(FIRST, SECOND)),
         ("text 1", a.text),
         ("text 2", b.text),
     )

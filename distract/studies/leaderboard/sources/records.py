@@ -1,7 +1,8 @@
-"""Rows of a run as matches between the authors of responses.
+"""Distract's own records as matches: labelled data sets, and rows of a run.
 
-A row compares two responses in terms of a and b; the outcome of a match is the verdict over all orders (DESIGN,
-Measures).
+A label says which of two responses people prefer; it is a match between their authors. Where the author names only
+denote positions (``output_1``, ``chosen``), the board compares the two positions. A row of a run compares two responses
+in terms of a and b; the outcome of a match is the verdict over all orders (DESIGN, Measures).
 """
 
 from __future__ import annotations
@@ -12,12 +13,44 @@ from dataclasses import replace
 from pathlib import Path
 
 from distract.core import runs
-from distract.core.errors import DataError
-from distract.core.records import BASELINE, Row, slug
+from distract.core.errors import DataError, UsageError
+from distract.core.records import BASELINE, Case, Outcome, Row, slug
+from distract.data import datasets
 from distract.judging.published.published_runs import check_name, checksum, read_output
 from distract.judging.verdicts import outcome
 from distract.stats.ratings.matches import encode
-from distract.studies.leaderboard.sources.source import MatchSource, no_match_error
+from distract.studies.leaderboard.sources.source import MatchColumns, MatchSource, no_match_error
+
+NOT_TWO = "not two responses of different authors"
+NO_LABEL = "no label"
+
+
+def read_labelled(spec: str) -> MatchSource:
+    """Read the matches of a data set."""
+    if not spec.partition(":")[0] == datasets.HUB and datasets.READERS[datasets.locate(spec, "cases").format].needs:
+        raise UsageError(f"{spec}: holds no labelled pairs of responses; name votes or judgments")
+    data = datasets.load(spec)
+    left_out = Counter(data.left_out)
+    columns = MatchColumns()
+    for case in data.cases:
+        if reason := _exclusion_reason(case):
+            left_out[reason] += 1
+            continue
+        a, b = case.originals
+        first, second = (sum(map(len, response.turns)) for response in (a, b))
+        outcomes: dict[str | None, Outcome] = {a.author: "a", b.author: "b", "tie": "tie"}
+        columns.add(a.author, b.author, outcomes[case.preferred], int(case.prompt_group[:16], 16), (first, second))
+    if not len(columns):
+        raise no_match_error(Path(data.name) if spec == data.name else spec, left_out, 0)
+    return MatchSource(data.name, data.format, columns.matches(), left_out=dict(left_out), sha256=data.checksum)
+
+
+def _exclusion_reason(case: Case) -> str | None:
+    authors = {response.author for response in case.originals}
+    if len(case.originals) != 2 or len(authors) != 2:
+        return NOT_TWO
+    return None if case.preferred in {"tie", *authors} else NO_LABEL
+
 
 DESIGNS = frozenset({"flip", "people", "triple", "match"})
 """Designs whose rows compare two responses alone, as they were written."""
@@ -28,7 +61,7 @@ _Key = tuple[str, str, str, frozenset[tuple[str, int | None]]]
 """Data set, case, design, and the two sides regardless of any attack."""
 
 
-def read(path: Path) -> tuple[MatchSource, ...]:
+def read_run(path: Path) -> tuple[MatchSource, ...]:
     """Read the matches of a run folder before any rewrite: one source for each protocol and rule that has any."""
     run = runs.load(path)
     if run.flaw:
