@@ -1,6 +1,7 @@
 """Test constraints: parsing, checking, descriptions, and agreement with IFEval's own labels."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from distract.data.datasets import load, load_prompts
 from distract.data.formats.reader import ConstrainedPrompt
 from distract.data.prompt_parts import split_prompt
 
+Raw = dict[str, Any]
+
+
 ANSWER = {"kind": "detectable_format:constrained_response"}
 CAPITAL = {"kind": "change_case:english_capital"}
 LOWERCASE = {"kind": "change_case:english_lowercase"}
@@ -26,76 +30,41 @@ NO_COMMA = {"kind": "punctuation:no_comma"}
 QUOTATION = {"kind": "startend:quotation"}
 
 
-def bullets(n: int) -> dict[str, object]:
-    return {"kind": "detectable_format:number_bullet_lists", "num_bullets": n}
+def constraints_of(kind: str, *names: str) -> Callable[..., Raw]:
+    """A function that makes constraints of a kind from the values of its arguments."""
+    return lambda *values: {"kind": kind, **dict(zip(names, values, strict=True))}
 
 
-def capital_words(relation: str, n: int) -> dict[str, object]:
-    return {"kind": "change_case:capital_word_frequency", "capital_relation": relation, "capital_frequency": n}
+bullets = constraints_of("detectable_format:number_bullet_lists", "num_bullets")
+capital_words = constraints_of("change_case:capital_word_frequency", "capital_relation", "capital_frequency")
+end = constraints_of("startend:end_checker", "end_phrase")
+frequency = constraints_of("keywords:frequency", "relation", "keyword", "frequency")
+highlights = constraints_of("detectable_format:number_highlighted_sections", "num_highlights")
+language = constraints_of("language:response_language", "language")
+letters = constraints_of("keywords:letter_frequency", "let_relation", "letter", "let_frequency")
+paragraphs = constraints_of("length_constraints:number_paragraphs", "num_paragraphs")
+placeholders = constraints_of("detectable_content:number_placeholders", "num_placeholders")
+postscript = constraints_of("detectable_content:postscript", "postscript_marker")
+repeat = constraints_of("combination:repeat_prompt", "prompt_to_repeat")
+sections = constraints_of("detectable_format:multiple_sections", "section_spliter", "num_sections")
+sentences = constraints_of("length_constraints:number_sentences", "relation", "num_sentences")
+words = constraints_of("length_constraints:number_words", "relation", "num_words")
 
 
-def end(phrase: str) -> dict[str, object]:
-    return {"kind": "startend:end_checker", "end_phrase": phrase}
-
-
-def exist(*words: str) -> dict[str, object]:
+def exist(*words: str) -> Raw:
     return {"kind": "keywords:existence", "keywords": list(words)}
 
 
-def forbid(*words: str) -> dict[str, object]:
+def forbid(*words: str) -> Raw:
     return {"kind": "keywords:forbidden_words", "forbidden_words": list(words)}
 
 
-def frequency(relation: str, keyword: str, n: int) -> dict[str, object]:
-    return {"kind": "keywords:frequency", "relation": relation, "keyword": keyword, "frequency": n}
-
-
-def highlights(n: int) -> dict[str, object]:
-    return {"kind": "detectable_format:number_highlighted_sections", "num_highlights": n}
-
-
-def language(code: str) -> dict[str, object]:
-    return {"kind": "language:response_language", "language": code}
-
-
-def letters(relation: str, letter: str, n: int) -> dict[str, object]:
-    return {"kind": "keywords:letter_frequency", "let_relation": relation, "letter": letter, "let_frequency": n}
-
-
-def nth(word: str, n: int, of: int) -> dict[str, object]:
+def nth(word: str, n: int, of: int) -> Raw:
     kind = "length_constraints:nth_paragraph_first_word"
     return {"kind": kind, "first_word": word, "nth_paragraph": n, "num_paragraphs": of}
 
 
-def paragraphs(n: int) -> dict[str, object]:
-    return {"kind": "length_constraints:number_paragraphs", "num_paragraphs": n}
-
-
-def placeholders(n: int) -> dict[str, object]:
-    return {"kind": "detectable_content:number_placeholders", "num_placeholders": n}
-
-
-def postscript(marker: str) -> dict[str, object]:
-    return {"kind": "detectable_content:postscript", "postscript_marker": marker}
-
-
-def repeat(prompt: str) -> dict[str, object]:
-    return {"kind": "combination:repeat_prompt", "prompt_to_repeat": prompt}
-
-
-def sections(marker: str, n: int) -> dict[str, object]:
-    return {"kind": "detectable_format:multiple_sections", "section_spliter": marker, "num_sections": n}
-
-
-def sentences(relation: str, n: int) -> dict[str, object]:
-    return {"kind": "length_constraints:number_sentences", "relation": relation, "num_sentences": n}
-
-
-def words(relation: str, n: int) -> dict[str, object]:
-    return {"kind": "length_constraints:number_words", "relation": relation, "num_words": n}
-
-
-CHECKS: list[tuple[dict[str, Any], str, bool]] = [
+CHECKS: list[tuple[Raw, str, bool]] = [
     (CAPITAL, "ALL 3 OF THEM!", True),
     (CAPITAL, "All 3", False),
     (CAPITAL, "123", False),
@@ -209,7 +178,7 @@ CHECKS: list[tuple[dict[str, Any], str, bool]] = [
     (language("de"), "\ud800", True),
 ]
 
-DESCRIPTIONS: list[tuple[dict[str, Any], str]] = [
+DESCRIPTIONS: list[tuple[Raw, str]] = [
     (placeholders(1), "Include at least 1 placeholder such as [name]."),
     (placeholders(2), "Include at least 2 placeholders such as [name]."),
     (bullets(1), "Include exactly 1 markdown bullet point."),
@@ -244,7 +213,7 @@ DESCRIPTIONS: list[tuple[dict[str, Any], str]] = [
     (language("sw"), "Write the whole answer in Swahili."),
 ]
 
-FAULTS: list[tuple[dict[str, Any], str, str]] = [
+FAULTS: list[tuple[Raw, str, str]] = [
     ({}, "kind", "unknown kind None"),
     ({"kind": 3}, "kind", "unknown kind 3"),
     ({"kind": ["x"]}, "kind", "known: change_case:capital_word_frequency,"),
@@ -272,7 +241,7 @@ FAULTS: list[tuple[dict[str, Any], str, str]] = [
 
 
 @each("raw, text, expected", *CHECKS)
-def test_constraints_check_texts(raw: dict[str, Any], text: str, expected: bool) -> None:
+def test_constraints_check_texts(raw: Raw, text: str, expected: bool) -> None:
     assert check(parse(raw), text) is expected
 
 
@@ -283,12 +252,12 @@ def test_every_kind_is_checked_both_ways() -> None:
 
 
 @each("raw, expected", *DESCRIPTIONS)
-def test_constraints_have_descriptions(raw: dict[str, Any], expected: str) -> None:
+def test_constraints_have_descriptions(raw: Raw, expected: str) -> None:
     assert describe(parse(raw)) == expected
 
 
 @each("raw", *(raw for raw, _, _ in CHECKS))
-def test_description_is_one_line_with_every_argument(raw: dict[str, Any]) -> None:
+def test_description_is_one_line_with_every_argument(raw: Raw) -> None:
     description = describe(parse(raw))
     assert description[0].isupper()
     assert description.endswith((".", '."'))
@@ -300,7 +269,7 @@ def test_description_is_one_line_with_every_argument(raw: dict[str, Any]) -> Non
 
 
 @each("raw, field, problem", *FAULTS)
-def test_faulty_constraints_are_refused(raw: dict[str, Any], field: str, problem: str) -> None:
+def test_faulty_constraints_are_refused(raw: Raw, field: str, problem: str) -> None:
     with pytest.raises(ConstraintError) as caught:
         parse(raw)
     assert isinstance(caught.value, UsageError)
@@ -322,7 +291,7 @@ def test_less_than_negates_at_least(text: str, n: int, make: Any) -> None:
 
 
 @given(st.text(), st.sampled_from([raw for raw, _, _ in CHECKS]))
-def test_any_text_has_an_answer(text: str, raw: dict[str, Any]) -> None:
+def test_any_text_has_an_answer(text: str, raw: Raw) -> None:
     assert check(parse(raw), text) in (True, False)
 
 
@@ -399,7 +368,7 @@ def test_prompts_are_joined_with_their_responses(tmp_path: Path) -> None:
     ({"kwargs": ["x"]}, "field 'kwargs[0]': expected an object"),
     ({"kwargs": [{"odd": 1}]}, "field 'kwargs[0].odd': unknown"),
 )
-def test_wrong_rows_are_named(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
+def test_wrong_rows_are_named(change: Raw, problem: str, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "prompts.jsonl", [{**PROMPT, "key": 1, "prompt": "Fine."}, {**PROMPT, **change}])
     with pytest.raises(DataError) as caught:
         load(f"ifeval:{data}", [write_rows(tmp_path / "a.jsonl", [REPLY])])
@@ -505,5 +474,5 @@ WORDS, WHITE = words("at least", 300), forbid("white")
         ("Name a sea. Include the phrase 'blue whale' and use no commas.", [NO_COMMA], None),
         ("Name a sea. Avoid the word white.", [WHITE], "Name a sea."),
 )  # fmt: skip
-def test_question_is_split_only_as_a_last_resort(prompt: str, raw: list[dict[str, Any]], question: str | None) -> None:
+def test_question_is_split_only_as_a_last_resort(prompt: str, raw: list[Raw], question: str | None) -> None:
     assert split_prompt(prompt, [parse(one) for one in raw]) == question
