@@ -12,16 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from command_result import Run, fits
-from distract.leaderboards import style_control
-from distract.leaderboards.bradley_terry import rate_bradley_terry, redraw
 from distract.leaderboards.shuffles import Orders
 from hypothesis import given, strategies as st
 from rating_matches import simulate_matches, table
 from test_boards import POINTS, matches, sample_rows
-from test_bradley_terry import LOGIT, Played, game_lists, matches_of, rate_naively
+from test_bradley_terry import CONTROLLED, LOGIT, PLAIN, Played, fit_naively, matches_of, plant_matches
 from test_elo import EXACT, ours, rate_with_library
 from test_leaderboard_design import PLAY, data, votes
-from test_style_control import fit_naively, plant_matches
 
 from distract.core.runs import load
 from distract.stats.ratings.matches import Matches, draw
@@ -42,7 +39,7 @@ HARD: dict[str, tuple[Played, set[str]]] = {
 def test_hard_matches_have_finite_maximum_ratings(rows: Played, resting: set[str]) -> None:
     matches = matches_of(rows)
     for sd in (30.0, 1000.0, 20_000.0):
-        ratings = rate_bradley_terry(matches, prior=sd)
+        ratings = PLAIN.rate(matches, prior=sd)
         theta = (ratings.rating - 1000) / LOGIT
         # At the maximum, the wins of a model equal its expected wins less the pull of the prior.
         slope = -((LOGIT / sd) ** 2) * theta
@@ -51,27 +48,8 @@ def test_hard_matches_have_finite_maximum_ratings(rows: Played, resting: set[str
         np.add.at(slope, matches.a, residual)
         np.add.at(slope, matches.b, -residual)
         assert slope == pytest.approx(np.zeros(len(theta)), abs=1e-9 * max(1, len(rows)))
-        assert ratings.covariance is not None
         assert np.isfinite(ratings.covariance).all()
         assert {note.split(" ")[0] for note in ratings.notes} == resting
-
-
-def naive_redraw(rows: Played, models: Sequence[str], weights: dict[str, int], mean: Any) -> Any:
-    again = [row for row in rows for _ in range(weights[row[3]])]
-    theta = rate_naively(again, models, mean=mean)
-    return 1000 + LOGIT * (theta - theta.mean())
-
-
-@given(game_lists(), st.integers(0, 5))
-def test_draw_replays_each_prompt_as_often_as_drawn(rows: Played, seed: int) -> None:
-    matches = matches_of(rows)
-    draws = draw(seed, 8, matches.clusters)
-    assert draws.weights is not None
-    replicates = redraw(matches, draws)
-    normal = draws.normal(matches.models) * 1000 / LOGIT
-    for row, weight, mean in zip(replicates, draws.weights, normal, strict=True):
-        expected = naive_redraw(rows, matches.models, dict(zip(matches.prompts, weight.tolist(), strict=True)), mean)
-        assert row == pytest.approx(expected, abs=1e-3)
 
 
 def measure_peak(work: Callable[[], object]) -> int:
@@ -82,57 +60,35 @@ def measure_peak(work: Callable[[], object]) -> int:
     return most
 
 
-def test_memory_does_not_grow_with_matches() -> None:
-    def peak(count: int) -> int:
-        random = np.random.default_rng(0)
-        a = random.integers(20, size=count, dtype=np.int32)
-        outcome = random.integers(3, size=count).astype(np.int8)
-        cluster = random.integers(500, size=count, dtype=np.int32)
-        names = tuple(map(str, range(20)))
-        matches = Matches(names, a, (a + 1 + outcome) % 20, outcome, cluster, tuple(map(str, range(500))))
-        draws = draw(0, 20, 500)
-        return measure_peak(lambda: (rate_bradley_terry(matches), redraw(matches, draws)))
+def rate_and_draw(matches: Matches) -> None:
+    PLAIN.rate(matches)
+    PLAIN.redraw(matches, draw(0, 20, matches.clusters))
 
-    assert peak(1_500_000) < 1.1 * peak(300_000)
+
+# The allowance for style control covers the size of the last part.
+@pytest.mark.parametrize(
+    ("work", "few", "many", "allowance"),
+    [(rate_and_draw, 300_000, 1_500_000, 1.1), (CONTROLLED.rate, 100_000, 600_000, 1.5)],
+)
+def test_memory_does_not_grow_with_matches(
+    work: Callable[[Matches], object], few: int, many: int, allowance: float
+) -> None:
+    def peak(count: int) -> int:
+        matches: Any = plant_matches(6, 2000, 50, 50)
+        names, times = ("a", "b", "outcome", "cluster"), count // 2000
+        columns = {name: np.tile(getattr(matches, name), times) for name in names}
+        tiled = replace(matches, **columns, lengths=np.tile(matches.lengths, (times, 1)))
+        return measure_peak(lambda: work(tiled))
+
+    assert peak(many) < allowance * peak(few)
 
 
 def test_many_matches_are_processed_in_parts() -> None:
     # More matches than are kept as rows, against the same matches counted one by one.
     matches = plant_matches(4, 40_000, 50, 60)
-    ratings = style_control.rate_style_control(matches)
+    ratings = CONTROLLED.rate(matches)
     theta = fit_naively(matches)
     assert ratings.rating == pytest.approx(1000 + LOGIT * (theta[:-1] - theta[:-1].mean()), abs=1e-4)
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_draws_vary_as_the_sandwich_predicts(known: bool) -> None:
-    matches = plant_matches(4, 400, 100, 100, known=known)
-    ratings = style_control.rate_style_control(matches)
-    draws = draw(0, 1000, matches.clusters, table=known)
-    drawn = style_control.redraw(matches, draws)
-    assert drawn.shape == (1000, 4)
-    assert ratings.covariance is not None
-    assert drawn.std(axis=0) == pytest.approx(np.sqrt(np.diag(ratings.covariance)), rel=0.1)
-    assert (style_control.redraw(matches, draws) == drawn).all()
-
-
-def test_memory_of_style_control_does_not_grow_with_matches() -> None:
-    def peak(count: int) -> int:
-        matches = plant_matches(6, 2000, 50, 50)
-        assert matches.cluster is not None is not matches.lengths
-        times = count // 2000
-        many = replace(
-            matches,
-            a=np.tile(matches.a, times),
-            b=np.tile(matches.b, times),
-            outcome=np.tile(matches.outcome, times),
-            cluster=np.tile(matches.cluster, times),
-            lengths=np.tile(matches.lengths, (times, 1)),
-        )
-        return measure_peak(lambda: style_control.rate_style_control(many))
-
-    # Six times as many matches; the allowance covers the size of the last part.
-    assert peak(600_000) < 1.5 * peak(100_000)
 
 
 @given(st.integers(0, 10**6), st.permutations("abcd"), st.randoms(use_true_random=False))
@@ -171,9 +127,12 @@ def test_exact_error_function_agrees_with_the_library() -> None:
     assert ratings.sigma == pytest.approx([sigma for _, sigma in expected], abs=1e-11)
 
 
+ATTACKED = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness")
+
+
 def test_lowest_models_are_restyled_and_both_boards_shown(run: Run) -> None:
     data("d.jsonl")
-    ran = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run", "--verbose")
+    ran = run(*ATTACKED, "--lowest", 2, "--out", "run", "--verbose")
     assert ran.code == 0, ran.err
     fits(ran.out)
     assert "before" in ran.out
@@ -186,28 +145,17 @@ def test_lowest_models_are_restyled_and_both_boards_shown(run: Run) -> None:
         assert len(one["attacked"]) == 2
         rose = [row for row in one["rows"] if row["model"] in one["attacked"]]
         assert all(row["change"] > 0 and row["p_rose"] > 0.5 for row in rose)
-    report = run("report", "run", "--verbose")
-    assert report.out.rstrip() == ran.out.partition("\nrun folder:")[0].rstrip()
+    assert run("report", "run", "--verbose").out.rstrip() == ran.out.partition("\nrun folder:")[0].rstrip()
     assert run("report", "run", "--json").document == document
-    again = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run", "--json")
+    again = run(*ATTACKED, "--lowest", 2, "--out", "run", "--json")
     assert again.document == document
     assert "no call is made" in again.err
 
 
-def test_rerun_writes_the_same_bytes(run: Run) -> None:
-    data("d.jsonl")
-    for out in ("one", "two"):
-        assert (
-            run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--out", out, "--store", f"{out}.db").code == 0
-        )
-    for name in ("rows.jsonl", "summary.json", "rewrites.jsonl"):
-        assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
-
-
 def test_another_system_sends_no_new_request(run: Run) -> None:
     data("d.jsonl")
-    assert run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--out", "one").code == 0
-    more = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--system", "bradley-terry", "--system", "elo")
+    assert run(*ATTACKED, "--out", "one").code == 0
+    more = run(*ATTACKED, "--system", "bradley-terry", "--system", "elo")
     assert more.code == 0
     assert ", 0 made" in more.err
     lengths = run(*PLAY, "--data", "d.jsonl", "--system", "style-control", "--json")
@@ -220,14 +168,13 @@ def test_another_system_sends_no_new_request(run: Run) -> None:
 
 def test_dry_run_shows_the_plan_and_sends_no_request(run: Run) -> None:
     data("d.jsonl")
-    command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 1, "--dry-run")
+    command = (*ATTACKED, "--lowest", 1, "--dry-run")
     ran = run(*command, "--json")
     # Six matches of four models on six prompts, three of them judged again after the attack, under two protocols.
     assert ran.document["plans"][0]["comparisons"] == 2 * (36 + 18)
     assert ran.document["plans"][0]["requests"] == {"absolute": 24 + 6, "pairwise": 2 * (36 + 18)}
     assert not Path(".distract").exists()
-    text = run(*command)
-    assert "36 matches per protocol" in text.out
+    assert "36 matches per protocol" in run(*command).out
     result = run(*command[:-1])
     assert result.code == 0
     assert f", {24 + 6 + 2 * (36 + 18)} made" in result.err
@@ -236,7 +183,7 @@ def test_dry_run_shows_the_plan_and_sends_no_request(run: Run) -> None:
 def test_plan_of_sampled_matches_is_an_upper_bound(run: Run) -> None:
     data("d.jsonl", cases=20)
     for seed in range(3):
-        command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--pairs", 40, "--seed", seed)
+        command = (*ATTACKED, "--pairs", 40, "--seed", seed)
         plan = run(*command, "--dry-run", "--json").document["plans"][0]
         result = run(*command, "--json", "--out", f"run{seed}")
         judged = sum(bool(row.judgments) for row in load(Path(f"run{seed}")).rows)
@@ -249,7 +196,7 @@ def test_plan_of_sampled_matches_is_an_upper_bound(run: Run) -> None:
 
 def test_unfinished_run_shows_no_attack(run: Run) -> None:
     data("d.jsonl")
-    assert run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--out", "run").code == 0
+    assert run(*ATTACKED, "--out", "run").code == 0
     for name in ("manifest.json", "summary.json"):
         Path("run", name).unlink()
     rows = Path("run/rows.jsonl").read_text().splitlines(keepends=True)
@@ -277,12 +224,9 @@ def test_run_is_compared_with_another(run: Run) -> None:
     assert run(*PLAY, "--data", "d.jsonl", "--out", "one").code == 0
     command = ["leaderboard", "--judge", "planted:longer", "--data", "d.jsonl", "--limit", "all", "--against", "one"]
     result = run(*command, "--json")
-    assert {(one["protocol"], one["rule"]) for one in result.document["against"]} == {
-        ("absolute", "rating"),
-        ("absolute", "score"),
-        ("pairwise", None),
-    }
-    boards = run("leaderboard", "--matches", "one", "--against", "one", "--json").document
+    boards = {(one["protocol"], one["rule"]) for one in result.document["against"]}
+    assert boards == {("absolute", "rating"), ("absolute", "score"), ("pairwise", None)}
+    own = run("leaderboard", "--matches", "one", "--against", "one", "--json").document["against"]
     # A judge that sees no difference in quality rates all answers alike, so no order is expected.
-    assert [(one["rule"], one["tau"]) for one in boards["against"]] == [("score", 1), ("rating", None), (None, 1)]
+    assert [(one["rule"], one["tau"]) for one in own] == [("score", 1), ("rating", None), (None, 1)]
     assert run(*command).code == 0

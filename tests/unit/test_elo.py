@@ -3,7 +3,7 @@
 import importlib
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import evalica
@@ -22,7 +22,10 @@ from distract.stats import ratings
 from distract.stats.ratings import matches
 from distract.stats.ratings.matches import OUTCOMES, Draws, Matches, draw, encode
 
-elo = importlib.import_module("distract.leaderboards.elo")
+elo, ours, win_rate = (
+    importlib.import_module(f"distract.leaderboards.{name}") for name in ("elo", "trueskill", "win_rate")
+)
+WORTH = {"a": 1.0, "b": 0.0, "tie": 0.5}
 FIELDS = ("k", "base", "initial", "scale", "shuffles", "order", "seed")
 
 
@@ -32,10 +35,28 @@ def rate_naively(
     rating = {name: initial for a, b, _ in played for name in (a, b)}
     for a, b, outcome in played:
         expected = 1 / (1 + base ** ((rating[b] - rating[a]) / scale))
-        change = k * ({"a": 1.0, "b": 0.0, "tie": 0.5}[outcome] - expected)
+        change = k * (WORTH[outcome] - expected)
         rating[a] += change
         rating[b] -= change
     return [rating[name] for name in sorted(rating)]
+
+
+def density(x: float) -> float:
+    return math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+
+
+EXACT = (ndtr, density, ndtri)
+"""The library's `backend`, because its own error function is accurate to 1e-7, which adds up to 1e-6 in ratings."""
+
+
+def rate_with_library(played: list[Match], models: tuple[str, ...], **options: Any) -> list[tuple[float, float]]:
+    environment = library.TrueSkill(**options)
+    rating = {name: environment.create_rating() for name in models}
+    for a, b, outcome in played:
+        winner, loser = (b, a) if outcome == "b" else (a, b)
+        new_ratings = library.rate_1vs1(rating[winner], rating[loser], outcome == "tie", env=environment)
+        rating[winner], rating[loser] = new_ratings
+    return [(rating[name].mu, rating[name].sigma) for name in models]
 
 
 @each("system", "elo", "trueskill", "win-rate", "bradley-terry")
@@ -46,10 +67,6 @@ def test_names_and_sides_do_not_matter(system: str, played: list[Match]) -> None
     result, other = rate(table(played)), rate(table([(renamed[b], renamed[a], turned[won]) for a, b, won in played]))
     by = dict(zip(other.models, other.rating, strict=True))
     assert result.rating == pytest.approx([by[renamed[name]] for name in result.models], abs=1e-6)
-
-
-def replay_matches(played: list[Match], places: list[int], times: list[int]) -> list[Match]:
-    return [played[place] for place in places for _ in range(times[place])]
 
 
 @each("k", 4.0, 16.0, 32.0)
@@ -126,31 +143,48 @@ def test_orders_depend_on_seed_and_number_only() -> None:
     assert one.last(7, 500).tolist() != one.last(8, 500).tolist()
 
 
+def rate_drawn_elo(played: list[Match], models: tuple[str, ...], _: str) -> list[float]:
+    # Models without a drawn match keep their initial rating.
+    return rate_naively([*((one, other, "tie") for one, other in pairwise(models)), *played], 32.0)
+
+
+def rate_drawn_trueskill(played: list[Match], models: tuple[str, ...], order: str) -> list[float]:
+    tau = 25 / 300 if order == "file" else 0.0
+    return [mu for mu, _ in rate_with_library(played, models, tau=tau, backend=EXACT)]
+
+
+@each("order", "shuffled", "file")
+@each(
+    "system, naive, options, centre, near",
+    (elo, rate_drawn_elo, {"k": 32.0}, None, 1e-6),
+    (ours, rate_drawn_trueskill, {"draw_probability": 0.1}, 25, 1e-8),
+)
 @given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=2, max_size=4), played_matches(25))
-@pytest.mark.parametrize("order", ["shuffled", "file"])
-def test_draw_replays_matches_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
-    matches = table(played, [f"p{min(at, at % 3)}" for at in range(len(played))])
+def test_draw_replays_matches_in_their_places(
+    system: Any, naive: Any, options: Any, centre: float, near: float, order: str, rows: Any, played: list[Match]
+) -> None:
+    matches = table(played, [f"p{at % 3}" for at in range(len(played))])
     drawn = np.array(rows, np.uint8)[:, : matches.clusters]
-    replicates = elo.redraw(matches, Draws(0, len(rows), drawn), k=32.0, order=order, shuffles=2)
+    replicates = system.redraw(matches, Draws(0, len(rows), drawn), order=order, shuffles=2, **options)
     orders = Orders(len(played), order, 2, 0)
-    assert matches.cluster is not None
     for row, rating in zip(drawn, replicates, strict=True):
         times = row[matches.cluster].tolist()
-        ends = []
-        for index in range(orders.count):
-            again = replay_matches(played, orders.last(index, len(played)).tolist(), times)
-            # Models without a drawn match keep their initial rating.
-            start = [(name, other, "tie") for name, other in zip(matches.models, matches.models[1:], strict=False)]
-            ends.append(rate_naively(start + again, 32.0))
-        assert rating == pytest.approx(np.mean(ends, axis=0), abs=1e-6)
+        places = [orders.last(index, len(played)).tolist() for index in range(orders.count)]
+        again = [[played[at] for at in one for _ in range(times[at])] for one in places]
+        expected = np.mean([naive(one, matches.models, order) for one in again], axis=0)
+        expected += centre - expected.mean() if centre and order == "shuffled" else 0
+        assert rating == pytest.approx(expected, abs=near)
 
 
-@each("options", {}, {"order": "file"}, {"k": 32.0})
-def test_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> None:
-    matches = table(simulate_matches(4, 3000), [f"p{at // 6}" for at in range(3000)])
-    ones = Draws(0, 3, np.ones((3, 500), np.uint8))
-    rating = elo.rate(matches, **options).rating
-    assert (elo.redraw(matches, ones, **options) == rating).all()
+@each(
+    "system, count, options",
+    *((elo, 3000, options) for options in ({}, {"order": "file"}, {"k": 32.0})),
+    *((ours, 200, options) for options in ({}, {"order": "file"})),
+)
+def test_draw_of_every_prompt_once_equals_no_draw(system: Any, count: int, options: dict[str, Any]) -> None:
+    matches = table(simulate_matches(4, count), [f"p{at // 6}" for at in range(count)])
+    ones = Draws(0, 3, np.ones((3, matches.clusters), np.uint8))
+    assert (system.redraw(matches, ones, **options) == system.rate(matches, **options).rating).all()
 
 
 def test_draws_play_only_the_end_of_an_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,12 +211,13 @@ def test_prompt_weights_without_a_table_are_poisson() -> None:
     assert ahead[::2, 1:].var() == pytest.approx(1, abs=0.03)
 
 
-def test_draws_with_and_without_a_table_spread_alike() -> None:
-    matches = table(simulate_matches(4, 400))
-    one = elo.redraw(matches, draw(1, 400, 400), shuffles=4).std(axis=0)
-    other = elo.redraw(matches, draw(1, 400, 400, table=False), shuffles=4).std(axis=0)
+@pytest.mark.parametrize(("system", "count", "options"), [(elo, 400, {"shuffles": 4}), (ours, 300, {})])
+def test_draws_with_and_without_a_table_spread_alike(system: Any, count: int, options: dict[str, Any]) -> None:
+    matches = table(simulate_matches(4, count))
+    drawn, free = (draw(1, 400, count, table=is_table) for is_table in (True, False))
+    one, other = (system.redraw(matches, draws, **options).std(axis=0) for draws in (drawn, free))
     assert other == pytest.approx(one, rel=0.2)
-    assert (elo.redraw(matches, draw(1, 400, 400, table=False), shuffles=4).std(axis=0) == other).all()
+    assert (system.redraw(matches, draw(1, 400, count, table=False), **options).std(axis=0) == other).all()
 
 
 def test_few_orders_spread_like_all() -> None:
@@ -204,33 +239,23 @@ def test_elo_is_discovered_and_records_its_parameters() -> None:
     assert (result.rating.tolist(), result.models) == ([1002.0, 998.0], ("x", "y"))
 
 
-LETTERS = ("gpt-4", "a, b", 'say "hi"', "🦙", "<b>bold</b>", "tie")
-
-played = st.lists(
-    st.tuples(
-        st.permutations(LETTERS).map(lambda names: names[:2]), st.sampled_from(sorted(OUTCOMES)), st.integers(0, 3)
-    ),
-    min_size=1,
-    max_size=20,
-)
-
-Played = Sequence[tuple[Sequence[str], str, int]]
+Game = tuple[str, str, str, str]
+ONE = st.tuples(st.permutations(NAMES), st.sampled_from(tuple(OUTCOMES)), st.sampled_from("pqrst"))
+PLAYED = st.lists(ONE.map(lambda one: (*one[0][:2], one[1], one[2])), min_size=1, max_size=30)
 
 
-@given(played)
-def test_matches_round_trip(rows: Played) -> None:
-    a, b = [pair[0] for pair, _, _ in rows], [pair[1] for pair, _, _ in rows]
-    outcomes, prompts = [outcome for _, outcome, _ in rows], [f"p{prompt}" for *_, prompt in rows]
-    matches = encode(iter(a), iter(b), iter(outcomes), iter(prompts), [(i, 2 * i) for i in range(len(rows))], 7)
+@given(PLAYED)
+def test_matches_round_trip(rows: list[Game]) -> None:
+    a, b, outcomes, prompts = map(list, zip(*rows, strict=True))
+    lengths = [(i, 2 * i) for i in range(len(rows))]
+    matches: Any = encode(iter(a), iter(b), iter(outcomes), iter(prompts), lengths, 7)
     assert matches.models == tuple(sorted({*a, *b}))
     assert [matches.models[i] for i in matches.a] == a
     assert [matches.models[i] for i in matches.b] == b
     assert matches.outcome.tolist() == [OUTCOMES[outcome] for outcome in outcomes]
-    assert matches.cluster is not None
     assert [matches.prompts[i] for i in matches.cluster] == prompts
     assert matches.prompts == tuple(dict.fromkeys(prompts))
-    assert matches.lengths is not None
-    assert matches.lengths.tolist() == [[i, 2 * i] for i in range(len(rows))]
+    assert [tuple(one) for one in matches.lengths.tolist()] == lengths
     assert (len(matches), matches.clusters, matches.invalid) == (len(rows), len(set(prompts)), 7)
     assert {column.dtype.name for column in (matches.a, matches.b, matches.cluster, matches.lengths)} == {"int32"}
     assert matches.outcome.dtype.name == "int8"
@@ -254,10 +279,8 @@ def test_invalid_matches_are_refused(arguments: tuple[list[str], ...], message: 
     assert str(raised.value) == message
 
 
-def draw_table(seed: int, count: int, clusters: int) -> np.ndarray:
-    weights = draw(seed, count, clusters).weights
-    assert weights is not None
-    return weights
+def draw_table(seed: int, count: int, clusters: int) -> Any:
+    return draw(seed, count, clusters).weights
 
 
 @given(st.integers(0, 9), st.integers(2, 20), st.integers(1, 40))
@@ -272,8 +295,7 @@ def test_prompt_draws_have_bootstrap_moments() -> None:
     weights = draw_table(0, 4000, 50)
     assert weights.mean() == 1
     assert weights.var() == pytest.approx(1 - 1 / 50, rel=0.02)
-    covariance = np.cov(weights[:, 0], weights[:, 1])[0, 1]
-    assert covariance == pytest.approx(-1 / 50, abs=0.06)
+    assert np.cov(weights[:, 0], weights[:, 1])[0, 1] == pytest.approx(-1 / 50, abs=0.06)
 
 
 def test_more_draws_begin_with_the_same_ones_and_seeds_differ() -> None:
@@ -306,20 +328,6 @@ def test_generator_belongs_to_a_seed_and_a_purpose() -> None:
     assert not np.array_equal(first, draw(1, 2, 1).generator("cells").random(4))
 
 
-win_rate = importlib.import_module("distract.leaderboards.win_rate")
-PLAYERS = ("a, the first", 'b "quoted"', "c [bold]", "d 🦙")
-WORTH = {"a": 1.0, "b": 0.0, "tie": 0.5}
-Game = tuple[str, str, str, str]
-
-PLAYED = st.lists(
-    st.tuples(st.permutations(PLAYERS), st.sampled_from(tuple(WORTH)), st.sampled_from("pqrst")).map(
-        lambda one: (*one[0][:2], one[1], one[2])
-    ),
-    min_size=1,
-    max_size=30,
-)
-
-
 def tabulate(played: list[Game], *, prompts: bool = True) -> Matches:
     a, b, outcomes, clusters = zip(*played, strict=True)
     return encode(a, b, outcomes, clusters if prompts else None)
@@ -341,9 +349,7 @@ def simulate_games(matches: int, prompts: int, seed: int = 0) -> list[Game]:
     for at in range(matches):
         a, b = random.choice(4, 2, replace=False)
         gap = mood[at % prompts, a] - mood[at % prompts, b] + random.normal(0, 1)
-        played.append(
-            (PLAYERS[a], PLAYERS[b], "tie" if abs(gap) < 0.2 else "a" if gap > 0 else "b", f"p{at % prompts}")
-        )
+        played.append((NAMES[a], NAMES[b], "tie" if abs(gap) < 0.2 else "a" if gap > 0 else "b", f"p{at % prompts}"))
     return played
 
 
@@ -356,8 +362,7 @@ def test_win_rate_is_the_share_of_points_with_prompt_covariance(played: list[Gam
     for a, b, outcome, prompt in played:
         for name, worth in ((a, WORTH[outcome]), (b, 1 - WORTH[outcome])):
             influence[prompt][ratings.models.index(name)] += (worth - share[name]) / often[name]
-    expected = sum(np.outer(one, one) for one in influence.values())
-    assert ratings.covariance == pytest.approx(expected, abs=1e-12)
+    assert ratings.covariance == pytest.approx(sum(np.outer(one, one) for one in influence.values()), abs=1e-12)
 
 
 @given(PLAYED)
@@ -399,11 +404,12 @@ def test_draws_spread_as_the_covariance_predicts(prompts: bool, weighted: bool) 
 @each("prompts", True, False)
 def test_small_blocks_change_nothing(prompts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     matches = tabulate(simulate_games(300, 50), prompts=prompts)
-    weighted, free = draw(0, 30, matches.clusters), draw(0, 30, matches.clusters, table=False)
-    whole = win_rate.rate(matches).covariance, win_rate.redraw(matches, weighted), win_rate.redraw(matches, free)
-    monkeypatch.setattr(win_rate, "BLOCK", 200)
-    parts = win_rate.rate(matches).covariance, win_rate.redraw(matches, weighted), win_rate.redraw(matches, free)
-    for one, other in zip(whole, parts, strict=True):
+    draws = [draw(0, 30, matches.clusters, table=is_table) for is_table in (True, False)]
+    results = list[list[Any]]()
+    for block in (win_rate.BLOCK, 200):
+        monkeypatch.setattr(win_rate, "BLOCK", block)
+        results.append([win_rate.rate(matches).covariance, *(win_rate.redraw(matches, one) for one in draws)])
+    for one, other in zip(*results, strict=True):
         assert other == pytest.approx(one, abs=1e-12)
 
 
@@ -413,9 +419,6 @@ def test_win_rate_is_discovered() -> None:
     assert system.rate(tabulate([("x", "y", "a", "p"), ("x", "y", "tie", "q")])).rating.tolist() == [0.75, 0.25]
 
 
-ours = importlib.import_module("distract.leaderboards.trueskill")
-
-
 def test_gap_beyond_the_library_is_computed() -> None:
     environment = library.TrueSkill(sigma=1.0)
     with pytest.raises(FloatingPointError):
@@ -423,24 +426,6 @@ def test_gap_beyond_the_library_is_computed() -> None:
     width = math.sqrt(2 + 2 * (25 / 6) ** 2)
     shift, shrink = ours.win_effect(-400 / width)
     assert (shift, 0 < 1 - shrink < 1e-3) == (pytest.approx(400 / width, rel=1e-3), True)
-
-
-def density(x: float) -> float:
-    return math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
-
-
-EXACT = (ndtr, density, ndtri)
-"""The library's `backend`, because its own error function is accurate to 1e-7, which adds up to 1e-6 in ratings."""
-
-
-def rate_with_library(played: list[Match], models: tuple[str, ...], **options: Any) -> list[tuple[float, float]]:
-    environment = library.TrueSkill(**options)
-    rating = {name: environment.create_rating() for name in models}
-    for a, b, outcome in played:
-        winner, loser = (b, a) if outcome == "b" else (a, b)
-        new_ratings = library.rate_1vs1(rating[winner], rating[loser], outcome == "tie", env=environment)
-        rating[winner], rating[loser] = new_ratings
-    return [(rating[name].mu, rating[name].sigma) for name in models]
 
 
 @each("options", {}, {"tau": 0.0}, {"draw_probability": 0.4})
@@ -483,10 +468,16 @@ def moments(near: float, width: float) -> tuple[float, float]:
     return near + mean, integral(2, mean) / integral(0)
 
 
+def effects(kind: str, *arguments: float) -> list[tuple[float, float]]:
+    """The shift and the shrinkage by both implementations, for one match and for many."""
+    many = getattr(ours, f"{kind}_effects")(*(np.array([one]) for one in arguments))
+    return [getattr(ours, f"{kind}_effect")(*arguments), tuple(float(part[0]) for part in many)]
+
+
 @each("beyond", -400.0, -66.7, -30.01, -29.99, -8.0, -1.0, 0.0, 0.5, 3.0, 7.0)
 def test_win_truncates_the_difference_on_one_side(beyond: float) -> None:
     mean, variance = moments(-beyond, math.inf)
-    for shift, shrink in (ours.win_effect(beyond), [one[0] for one in ours.win_effects(np.array([beyond]))]):
+    for shift, shrink in effects("win", beyond):
         assert shift == pytest.approx(mean, rel=1e-9, abs=1e-12)
         assert 1 - shrink == pytest.approx(variance, rel=1e-6, abs=1e-9)
 
@@ -495,10 +486,7 @@ def test_win_truncates_the_difference_on_one_side(beyond: float) -> None:
 @each("ahead", -400.0, -66.0, -12.0, -1.0, 1e-9, 0.3, 5.0, 31.0)
 def test_tie_truncates_it_on_both_sides(ahead: float, margin: float) -> None:
     mean, variance = moments(abs(ahead) - margin, 2 * margin)
-    for shift, shrink in (
-        ours.tie_effect(ahead, margin),
-        [one[0] for one in ours.tie_effects(np.array([ahead]), np.array([margin]))],
-    ):
+    for shift, shrink in effects("tie", ahead, margin):
         assert shift == pytest.approx(-math.copysign(mean, ahead), rel=1e-7, abs=1e-9)
         assert 1 - shrink == pytest.approx(variance, rel=1e-6, abs=1e-8)
 
@@ -517,10 +505,7 @@ def test_tie_truncates_it_on_both_sides(ahead: float, margin: float) -> None:
 )
 def test_tie_is_exact_to_the_last_digits(ahead: float, margin: float, down: float, gone: float) -> None:
     """Mean and variance between both ends of the margin, computed with 60 digits."""
-    for shift, shrink in (
-        ours.tie_effect(ahead, margin),
-        [float(one[0]) for one in ours.tie_effects(np.array([ahead]), np.array([margin]))],
-    ):
+    for shift, shrink in effects("tie", ahead, margin):
         assert -shift == pytest.approx(down, rel=1e-12)
         assert shrink == pytest.approx(gone, abs=2e-10)
 
@@ -529,13 +514,13 @@ def test_tie_is_exact_to_the_last_digits(ahead: float, margin: float, down: floa
 @example(15.0, 1.19e-7)  # 1.0 against 0.99999912
 @settings(max_examples=200)  # a few dozen numbers each are cheap, and accuracy was lost only in narrow ranges
 def test_both_implementations_agree_and_stay_in_range(ahead: float, margin: float) -> None:
-    one, many = ours.win_effect(ahead), ours.win_effects(np.array([ahead]))
-    assert [float(part[0]) for part in many] == pytest.approx(one, rel=1e-9, abs=1e-12)
+    one, many = effects("win", ahead)
+    assert many == pytest.approx(one, rel=1e-9, abs=1e-12)
     assert one[0] >= 0
     assert 0 <= one[1] <= 1
-    one, many = ours.tie_effect(ahead, margin), ours.tie_effects(np.array([ahead]), np.array([margin]))
-    assert float(many[0][0]) == pytest.approx(one[0], rel=1e-11, abs=1e-11)
-    assert float(many[1][0]) == pytest.approx(one[1], abs=1e-9)
+    one, many = effects("tie", ahead, margin)
+    assert many[0] == pytest.approx(one[0], rel=1e-11, abs=1e-11)
+    assert many[1] == pytest.approx(one[1], abs=1e-9)
     assert 0 <= one[1] <= 1
 
 
@@ -561,38 +546,6 @@ def test_trueskill_extreme_ratings_stay_finite() -> None:
     level = ours.rate(table([("x", "y", "a"), ("x", "y", "tie")]), draw_probability=0.0, order="file")
     assert np.isfinite(level.rating).all()
     assert level.rating[0] > level.rating[1]
-
-
-@given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=2, max_size=3), played_matches(15))
-@pytest.mark.parametrize("order", ["shuffled", "file"])
-def test_trueskill_draw_replays_matches_in_their_places(order: str, rows: list[list[int]], played: list[Match]) -> None:
-    matches = table(played, [f"p{at % 3}" for at in range(len(played))])
-    drawn = np.array(rows, np.uint8)[:, : matches.clusters]
-    replicates = ours.redraw(matches, Draws(0, len(rows), drawn), order=order, shuffles=2, draw_probability=0.1)
-    orders, tau = Orders(len(played), order, 2, 0), 25 / 300 if order == "file" else 0.0
-    assert matches.cluster is not None
-    for row, rating in zip(drawn, replicates, strict=True):
-        times = row[matches.cluster].tolist()
-        ends = []
-        for index in range(orders.count):
-            again = [played[at] for at in orders.last(index, len(played)) for _ in range(times[at])]
-            ends.append([mu for mu, _ in rate_with_library(again, matches.models, tau=tau, backend=EXACT)])
-        expected = np.mean(ends, axis=0)
-        expected += 0 if order == "file" else 25 - expected.mean()
-        assert rating == pytest.approx(expected, abs=1e-8)
-
-
-@each("options", {}, {"order": "file"})
-def test_trueskill_draw_of_every_prompt_once_equals_no_draw(options: dict[str, Any]) -> None:
-    matches = table(simulate_matches(4, 200), [f"p{at // 6}" for at in range(200)])
-    rating = ours.rate(matches, **options).rating
-    assert (ours.redraw(matches, Draws(0, 3, np.ones((3, matches.clusters), np.uint8)), **options) == rating).all()
-
-
-def test_trueskill_draws_with_and_without_a_table_spread_alike() -> None:
-    matches = table(simulate_matches(4, 300))
-    one = ours.redraw(matches, draw(1, 400, 300)).std(axis=0)
-    assert ours.redraw(matches, draw(1, 400, 300, table=False)).std(axis=0) == pytest.approx(one, rel=0.2)
 
 
 def test_trueskill_is_discovered_and_records_its_parameters() -> None:

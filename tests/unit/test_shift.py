@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from builders import write_several
-from command_result import Run
+from command_result import Run, check_refusal
 from hypothesis import given, strategies as st
 from loops import each
 from scipy import stats
@@ -55,11 +55,8 @@ def test_leaving_a_tie_is_a_rise_or_a_fall() -> None:
     level = [(*pair, "tie", f"p{number}") for pair in ("ab", "bc", "ac") for number in range(3)]
     won = [(x, y, "a" if x == "b" else "b" if y == "b" else "tie", prompt) for x, y, _, prompt in level]
     shift = by_model(compute_shift(matches(level), matches(won), count=50))
-    assert {name: (one.rank_before, one.rank_after) for name, one in shift.items()} == {
-        "a": (2, 2.5),
-        "b": (2, 1),
-        "c": (2, 2.5),
-    }
+    ranks = {name: (one.rank_before, one.rank_after) for name, one in shift.items()}
+    assert ranks == {"a": (2, 2.5), "b": (2, 1), "c": (2, 2.5)}
 
 
 def test_shift_follows_its_definition() -> None:
@@ -93,10 +90,7 @@ def test_shift_follows_its_definition() -> None:
     assert shift.tau == pytest.approx(stats.kendalltau(was, now).statistic)
     assert (shift.tau_low, shift.tau_high) == pytest.approx((taus[7], taus[292]))
     assert (shift.models, shift.prompts, shift.draws, shift.paired, shift.notes) == (4, 12, 300, True, ())
-    assert (shift.before, shift.after) == (
-        build_board(before, POINTS, draws=draws),
-        build_board(after, POINTS, draws=draws),
-    )
+    assert (shift.before, shift.after) == tuple(build_board(one, POINTS, draws=draws) for one in (before, after))
 
 
 def test_pairing_removes_shared_prompt_noise() -> None:
@@ -122,8 +116,7 @@ def test_board_has_no_shift_against_itself(system: RatingSystem, known: bool) ->
 
 
 def add_lengths(played: Matches) -> Matches:
-    lengths = np.random.default_rng(0).integers(1, 99, (len(played), 2)).astype(np.int32)
-    return replace(played, lengths=lengths)
+    return replace(played, lengths=np.random.default_rng(0).integers(1, 99, (len(played), 2)).astype(np.int32))
 
 
 @each("system", *SYSTEMS)
@@ -166,10 +159,8 @@ def test_prompt_order_in_the_second_board_does_not_matter() -> None:
 
 def test_union_keeps_old_numbers_and_adds_new_ones() -> None:
     one, other = matches([("x", "y", "a", "p"), ("x", "y", "b", "q")]), matches([("x", "y", "a", t) for t in "rqs"])
-    before, after = merge_prompts(one, other)
+    before, after = cast(tuple[Any, Any], merge_prompts(one, other))
     assert before.prompts == after.prompts == ("p", "q", "r", "s")
-    assert before.cluster is not None
-    assert after.cluster is not None
     assert (before.cluster.tolist(), after.cluster.tolist()) == ([0, 1], [2, 1, 3])
     again = merge_prompts(before, after)
     assert [played.prompts for played in again] == [before.prompts] * 2
@@ -181,10 +172,11 @@ def test_boards_of_other_prompts_are_nearly_independent() -> None:
     shift = compute_shift(matches(rows), matches(later), count=1000)
     assert shift.prompts == 80
     assert (shift.before.prompts, shift.after.prompts) == (40, 40)
-    errors = {s.model: s.error for s in (*build_board(matches(rows), POINTS).standings,)}
-    others = {s.model: s.error for s in build_board(matches(later), POINTS).standings}
+    errors, others = (
+        {s.model: s.error or 0 for s in build_board(matches(part), POINTS).standings} for part in (rows, later)
+    )
     for change in shift.changes:
-        half = stats.t.ppf(0.975, 39) * math.hypot(errors[change.model] or 0, others[change.model] or 0)
+        half = stats.t.ppf(0.975, 39) * math.hypot(errors[change.model], others[change.model])
         assert change.change - change.low == pytest.approx(half, rel=0.15)
 
 
@@ -255,10 +247,8 @@ def test_missing_interval_has_a_reason() -> None:
     sure = [("x", "y", "a", str(i)) for i in range(9)]
     turned = compute_shift(matches(sure), matches([("x", "y", "b", p) for *_, p in sure]))
     assert turned.notes == ("no interval for x, y: nothing varies from prompt to prompt (change)",)
-    assert [(c.change, c.low, c.p_rose, c.p_fell) for c in turned.changes] == [
-        (-1, None, None, None),
-        (1, None, None, None),
-    ]
+    figures = [(c.change, c.low, c.p_rose, c.p_fell) for c in turned.changes]
+    assert figures == [(-1, None, None, None), (1, None, None, None)]
     rows = [*sample_rows(), ("z", "a", "tie", "p0")]
     alone = compute_shift(matches(rows), matches(improve(rows, "d")))
     assert alone.notes == ("no interval for z: on one prompt of a board only (change)",)
@@ -331,16 +321,10 @@ def test_card_states_what_the_runs_hold(runs: Run) -> None:
     assert result.code == 0, result.err
     card = unescape(result.out)
     for text in (
-        "## Judge card: planted:bold=0.7",
-        "| 1 | attack | tweakset | 14 of 200 | 0 |",
-        "| 2 | gate | tweakset | 200 of 200 | 0 |",
-        "### Run 1: attack",
-        "### Run 2: gate",
-        "### Gate",
-        "### Fidelity of the rewrites",
-        "Run 1 has 14 cases: too few to be sure of a rate.",
-        "Run 1 measured no noise",
-        "Rewrites were checked by rules alone",
+        *("## Judge card: planted:bold=0.7", "### Run 1: attack", "### Run 2: gate", "### Gate"),
+        *("| 1 | attack | tweakset | 14 of 200 | 0 |", "| 2 | gate | tweakset | 200 of 200 | 0 |"),
+        *("### Fidelity of the rewrites", "Run 1 has 14 cases: too few to be sure of a rate."),
+        *("Run 1 measured no noise", "Rewrites were checked by rules alone"),
     ):
         assert text in card
     assert card.count("<strong>FAIL</strong>") == 2
@@ -359,9 +343,8 @@ def test_card_goes_to_files(runs: Run) -> None:
 
 def test_card_is_of_one_judge_and_of_whole_runs(runs: Run) -> None:
     assert runs("attack", "--judge", "planted:fair", "--limit", "2", "--out", "other").code == 0
-    wrong = runs("card", "attacked", "other")
-    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
-    assert "the runs are of different judges (planted:bold=0.7, planted:fair): make a card for each" in wrong.err
+    message = "the runs are of different judges (planted:bold=0.7, planted:fair): make a card for each"
+    check_refusal(runs("card", "attacked", "other"), message)
     shutil.copytree("attacked", "cut")
     Path("cut/manifest.json").unlink()
     damaged = runs("card", "cut")
