@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from builders import error_line
 from fakes import Missing
 from hypothesis import given, strategies as st
 from loops import each
@@ -114,12 +115,9 @@ X = {"author": "x", "text": "t"}
 def test_wrong_content_is_located_in_one_line(tmp_path: Path, content: str, line: int | None, problem: str) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text(content, encoding="utf-8", errors="surrogatepass")
-    with pytest.raises(DataError) as error:
-        load(str(path))
-    message = str(error.value)
+    message = error_line(DataError, load, str(path))
     assert problem in message
     assert message.startswith(f"{path}:{line}: " if line else f"{path}: ")
-    assert "\n" not in message
 
 
 def test_missing_folder_and_wrong_encoding_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,9 +125,8 @@ def test_missing_folder_and_wrong_encoding_are_refused(tmp_path: Path, monkeypat
         load(str(tmp_path / "nothing.jsonl"))
     with pytest.raises(DataError, match="is a directory"):
         load(str(tmp_path))
-    (tmp_path / "latin1.jsonl").write_bytes(
-        with_().encode() + with_(id="c2", prompt="x").replace("x", "é").encode("latin-1")
-    )
+    latin1 = with_(id="c2", prompt="x").replace("x", "é").encode("latin-1")
+    (tmp_path / "latin1.jsonl").write_bytes(with_().encode() + latin1)
     with pytest.raises(DataError, match=r"latin1\.jsonl:2: not UTF-8"):
         load(str(tmp_path / "latin1.jsonl"))
     with pytest.raises(UnknownName, match=r"unknown data format 'lmbar'; did you mean 'llmbar'"):
@@ -146,11 +143,8 @@ def test_missing_folder_and_wrong_encoding_are_refused(tmp_path: Path, monkeypat
 def test_native_fields_are_read(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     two_turns = {"author": "x", "text": ["One.", ""]}
-    path.write_text(
-        with_(criterion="Be brief.", source="here")
-        + json.dumps({"id": "c2", "prompt": ["First?", "Second?"], "responses": [two_turns]})
-        + "\n"
-    )
+    line = json.dumps({"id": "c2", "prompt": ["First?", "Second?"], "responses": [two_turns]})
+    path.write_text(f"{with_(criterion='Be brief.', source='here')}{line}\n")
     for spec in (str(path), f"native:{path}"):
         first, second = load(spec).cases
         assert (first.preferred, first.criterion, first.source) == ("x", "Be brief.", "here")
@@ -173,34 +167,20 @@ def test_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path: Path) -> N
     assert load(str(path)).cases[0].id == "c1"
 
 
-# Line separators that JSON allows inside strings must not break a line in two.
-@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda t: t.strip() != ""))
-def test_any_text_round_trips_verbatim(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    path = tmp_path_factory.mktemp("d") / "cases.jsonl"
-    case = {**NO_LABEL, "prompt": text, "responses": [{"author": "x", "text": text}]}
-    path.write_text(json.dumps(case, ensure_ascii=False) + "\n", encoding="utf-8", newline="")
-    (read,) = load(str(path)).cases
-    assert (read.prompt, read.responses[0].turns) == ((text,), (text,))
-
-
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 SAID = TEXTS.filter(lambda text: text.strip() != "")
 NAMES = st.text(st.characters(categories=["L", "N", "Zs"]), min_size=1, max_size=9).filter(
     lambda name: name.strip() != "" and name != "tie"
 )
 ATTACKS = st.sampled_from(["assertiveness", "prolixity", "sycophancy", "null"])
-KINDS = st.sampled_from(
-    [
-        parse(raw)
-        for raw in (
-            {"kind": "punctuation:no_comma"},
-            {"kind": "keywords:existence", "keywords": ["é", "a b"]},
-            {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 9},
-        )
-    ]
-)
+KINDS: list[dict[str, Any]] = [
+    {"kind": "punctuation:no_comma"},
+    {"kind": "keywords:existence", "keywords": ["é", "a b"]},
+    {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 9},
+]
 
 
+# Texts may hold line separators, which JSON allows inside strings; they must not break a line in two.
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     turns = draw(st.integers(1, 2))
@@ -212,7 +192,7 @@ def cases(draw: st.DrawFn) -> Case:
             results.append(Response(author, tuple(draw(TEXTS) for _ in range(turns)), attack, severity))
     whole = [response.author for response in results if response.severity is None]
     preferred = draw(st.sampled_from([None, "tie", *whole]))
-    constraints = tuple(draw(st.lists(KINDS, max_size=3)))
+    constraints = tuple(parse(raw) for raw in draw(st.lists(st.sampled_from(KINDS), max_size=3)))
     criterion, source = draw(st.none() | SAID), draw(st.none() | NAMES)
     return Case(draw(NAMES), prompt, tuple(results), preferred, criterion, constraints, source)
 
@@ -227,10 +207,8 @@ def test_written_case_reads_back_equal(case: Case) -> None:
 def test_written_record_omits_defaults() -> None:
     case = Case("c", ("Why?",), (Response("x", ("é",)), Response("x", ("e",), "f")))
     rewrite = '{"author": "x", "text": "e", "attack": "f"}'
-    assert (
-        native.format_line(case)
-        == f'{{"id": "c", "prompt": "Why?", "responses": [{{"author": "x", "text": "é"}}, {rewrite}]}}'
-    )
+    expected = f'{{"id": "c", "prompt": "Why?", "responses": [{{"author": "x", "text": "é"}}, {rewrite}]}}'
+    assert native.format_line(case) == expected
     built_in = (resources.files("distract.data") / "tweakset.jsonl").read_text(encoding="utf-8")
     for case, line in zip(load("tweakset").cases, built_in.splitlines(), strict=True):
         assert json.loads(native.format_line(case)) == json.loads(line)
@@ -239,8 +217,7 @@ def test_written_record_omits_defaults() -> None:
 @each("name", *BUILT_IN)
 def test_built_in_sets_load(name: str) -> None:
     data = load(name)
-    assert len(data.cases) >= 12
-    assert data.name == name
+    assert (len(data.cases) >= 12, data.name) == (True, name)
 
 
 def test_every_reader_has_a_description() -> None:
@@ -308,17 +285,13 @@ def test_hub_failure_is_one_line(
 ) -> None:
     hub_data["holds"] = {("a/b", None): {"human": [REIFE], "gpt4": []}}
     hub_data.update(raised)
-    with pytest.raises(kind) as caught:
-        load(spec)
-    assert problem in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert problem in error_line(kind, load, spec)
 
 
 def test_cached_set_needs_no_hub(hub_data: dict[str, Any]) -> None:
     hub_data.update(holds={("a/b", None): {"test": [REIFE]}}, reach=OSError("no network"))
     vars(sys.modules["huggingface_hub"])["constants"].HF_HUB_OFFLINE = True
-    assert len(load("hub:a/b").cases) == 1
-    assert hub_data["asked"] == []
+    assert (len(load("hub:a/b").cases), hub_data["asked"]) == (1, [])
 
 
 def test_missing_datasets_library_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import click
 import pytest
 import zstandard
+from builders import error_line
 from command_result import check_refusal
 from hypothesis import given, strategies as st
 from loops import each
@@ -25,7 +26,6 @@ from distract.data import archives
 from distract.data.datasets import load
 from distract.data.tables import open_table
 from distract.judging import published as replay
-from distract.models.catalogue import catalogue
 from distract.models.provider import known_settings
 from distract.models.ranges import INNER_SHARE, LIMIT, PRICE, SEED, NumberRange, Range, WholeRange
 from distract.studies.gate.limits import Limits, load_settings
@@ -43,11 +43,9 @@ NO_TEXT = "no text was generated"
 
 
 def problem(path: Path) -> str:
-    with pytest.raises(DataError) as caught:
-        load(str(path))
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 240 + len(str(path))
-    return str(caught.value)
+    message = error_line(DataError, load, str(path))
+    assert len(message) < 240 + len(str(path))
+    return message
 
 
 def write_archive(path: Path, members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> Path:
@@ -305,8 +303,7 @@ def test_hostile_number_is_one_line_or_within_bounds(command: click.Command, opt
     for text in HOSTILE:
         refused = refusal(command, f"{option.opts[-1]}={text}")
         if text == "-0" and kind.least <= 0 and not getattr(kind, "_above", False):
-            assert refused == ""
-            assert str(kind.read(text)) in ("0", "0.0")
+            assert (refused, str(kind.read(text)) in ("0", "0.0")) == ("", True)
         else:
             assert f"'{option.opts[-1]}'" in refused
             assert "expected a" in refused
@@ -349,21 +346,6 @@ def test_any_text_is_a_number_within_bounds_or_refused(text: str) -> None:
 )
 def test_refused_number_has_a_suggestion(run: Any, arguments: tuple[str, ...], message: str) -> None:
     check_refusal(run(*arguments), message)
-
-
-@each(
-    "field, value",
-    *(("price_in", value) for value in ("nan", "inf", "-inf", "1e304", "-1", "-1e-9", "1e400", "true", '"1"')),
-    *(("price_out", value) for value in ("1000000.1", "9" * 400)),
-    *(("context", value) for value in ("0", "-1", "1.5", "9" * 400, "nan")),
-    *(("parameters", value) for value in ("0", "-1", "nan", "inf", "1e304", "9" * 400)),
-)
-def test_catalogue_numbers_are_bounded(field: str, value: str, tmp_path: Path) -> None:
-    file = tmp_path / "own.toml"
-    file.write_text(f'[a]\nmodel = "x"\nengine = "openai"\n{field} = {value}\n', encoding="utf-8")
-    with pytest.raises(DataError, match=f"field '{field}': expected") as error:
-        catalogue(file)
-    assert len(str(error.value)) < 400
 
 
 def test_share_in_percent_in_a_file_is_refused(tmp_path: Path) -> None:

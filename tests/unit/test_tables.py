@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+from builders import error_line, talk
 from hypothesis import given, strategies as st
 from loops import each
 
@@ -34,10 +35,6 @@ Q, GOOD, BAD = "Which sea lies north of Poland?", "The Baltic Sea.", "The Black 
 ROWS = [(f"{Q} ({number})", GOOD, BAD) for number in range(3)]
 
 Write = Callable[[Path], object]
-
-
-def talk(*texts: str, keys: tuple[str, str] = ("role", "content"), names: Sequence[str] = ("user", "assistant")) -> Any:
-    return [{keys[0]: names[place % 2], keys[1]: text} for place, text in enumerate(texts)]
 
 
 def write_csv(header: Sequence[str], rows: Sequence[Sequence[object]], mark: str = ",") -> Write:
@@ -93,7 +90,7 @@ FILES: list[tuple[str, Write, str, Any]] = [
         json.dumps({"messages": [{"role": "system", "content": "Be brief."}, *talk(a, b)]}).encode() + b"\n"
         for a, b, _ in ROWS))), "", [((f"Be brief.\n\n{p[0]}",), texts, None) for p, texts, _ in SINGLE]),
     ("sharegpt.json", write_text(json.dumps([
-        {"conversations": talk(a, "Hm?", "Please.", b, keys=("from", "value"), names=("human", "gpt"))}
+        {"conversations": talk(a, "Hm?", "Please.", b, keys=("from", "value"))}
         for a, b, _ in ROWS])), "", [((*p, "Please."), {("Hm?", GOOD)}, None) for p, _, _ in SINGLE]),
     ("arena.csv", write_csv(
         ["model_a", "model_b", "prompt", "response_a", "response_b", "winner_model_a", "winner_model_b", "winner_tie"],
@@ -117,8 +114,7 @@ FILES: list[tuple[str, Write, str, Any]] = [
 def test_file_as_users_have_it_is_read(name: str, write: Write, mapping: str, expected: Any, tmp_path: Path) -> None:
     write(tmp_path / name)
     data = load(str(tmp_path / name), roles=parse_map([mapping] if mapping else []))
-    assert [shape(case) for case in data.cases] == expected
-    assert data.left_out == {}
+    assert ([shape(case) for case in data.cases], data.left_out) == (expected, {})
     assert data.columns.startswith("prompt from ")
     assert data.record["columns"] == data.columns
 
@@ -208,11 +204,8 @@ def test_damaged_file_gives_one_clear_message(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(Path(name))
-    with pytest.raises(UsageError) as caught:
-        load(name, roles=parse_map([mapping] if mapping else []))
-    text = str(caught.value)
+    text = error_line(UsageError, lambda: load(name, roles=parse_map([mapping] if mapping else [])))
     assert message in text
-    assert "\n" not in text
     assert len(f"distract: {text}") <= 3 * 80
 
 
@@ -409,8 +402,7 @@ def test_large_set_is_sampled_in_order(tmp_path: Path, monkeypatch: pytest.Monke
     write_csv(["prompt", "response", "id"], [(f"q{n}", "x", f"n{n:03d}") for n in range(300)])(path)
     sample = load(str(path), limit=5)
     ids = [case.id for case in sample.cases]
-    assert (len(ids), ids) == (20, sorted(ids))
-    assert (sample.size, sum(sample.left_out.values())) == (300, 280)
+    assert (len(ids), ids, sample.size, sum(sample.left_out.values())) == (20, sorted(ids), 300, 280)
     assert load(str(path), limit=5).cases == sample.cases
     assert load(str(path), limit=5, seed=1).cases != sample.cases
     assert {*sample.cases} < {*load(str(path)).cases}
