@@ -107,13 +107,6 @@ def test_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in str(error.value)
 
 
-def test_dummy_key_is_sent_and_a_refusal_explains_it() -> None:
-    with FakeServer(prefers_a, probed=lambda request: refusal(401, "who are you?")) as server:
-        with pytest.raises(UsageError, match="no key was sent"):
-            ask(backend(server.url), words())
-        assert server.probes[0].headers["authorization"] == "Bearer none"
-
-
 def test_continuing_server_generates_one_token() -> None:
     with FakeServer(prefers_a) as server:
         (reply,) = ask(backend(server.url), verdict())
@@ -204,9 +197,8 @@ def test_words_decide_without_probabilities(message: str, expected: str | None) 
     def silent(request: ReceivedRequest) -> dict[str, Any] | Answer:
         if "logprobs" in request.body:
             return refusal(403, "You are not allowed to request logprobs from this model")
-        return completion(
-            message if "continue_final_message" not in request.body else message.lstrip().removeprefix("[[")
-        )
+        is_begun = "continue_final_message" in request.body
+        return completion(message.lstrip().removeprefix("[[") if is_begun else message)
 
     for owner in ("vllm", "someone"):
         with FakeServer(silent, owner=owner, probed=silent) as server:
@@ -253,9 +245,7 @@ def reasoning_model(request: ReceivedRequest) -> dict[str, Any] | Answer:
     if "continue_final_message" in request.body:
         return refusal(400, "Unrecognized request arguments supplied: add_generation_prompt, continue_final_message")
     if "max_tokens" in request.body:
-        message = (
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-        )
+        message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."
         return refusal(400, message, param="max_tokens", code="unsupported_parameter")
     if "temperature" in request.body:
         message = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is."
@@ -433,13 +423,6 @@ def test_dead_server_is_one_line_and_replies_are_kept() -> None:
     assert str(error.value) == f"the server {server.url} does not answer: connection refused (3 attempts)"
 
 
-def test_unreachable_server_fails_soon() -> None:
-    with FakeServer(prefers_a) as server:
-        server.die()
-        with pytest.raises(BackendError, match=r"connection refused \(6 attempts\)"):
-            ask(backend(server.url), *(verdict(str(i)) for i in range(30)))
-
-
 def test_three_unanswered_requests_mean_a_dead_server() -> None:
     def falters(request: ReceivedRequest) -> Answer | dict[str, Any]:
         if request.content == "first":
@@ -460,8 +443,7 @@ def test_three_unanswered_requests_mean_a_dead_server() -> None:
 
             with pytest.raises(BackendError, match=r"does not answer: 500: .* \(2 attempts\)"):
                 run()
-            assert len(got) == 3
-            assert sum(not reply.answered for reply in got.values()) == 2
+            assert (len(got), sum(not reply.answered for reply in got.values())) == (3, 2)
         finally:
             stream.close()
 
@@ -522,8 +504,7 @@ def test_64_stalled_requests_do_not_delay_the_end() -> None:
         start = time.monotonic()
         late = stream.close()
         assert time.monotonic() - start < 1.5
-        assert [ticket for ticket, _ in late] == [0]
-        assert stream.close() == []
+        assert ([ticket for ticket, _ in late], stream.close()) == ([0], [])
         with pytest.raises(BackendError, match="closed"):
             stream.submit(1, words())
 
