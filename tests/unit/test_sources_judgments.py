@@ -2,8 +2,9 @@
 
 import csv
 import hashlib
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -397,17 +398,18 @@ def test_labelled_hub_sets_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 OUTCOMES = ("a", "b", "tie")
 
 
-def write_scores(path: Path, rows: Rows) -> str:
+def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write rows in the form that the file's name says."""
     if path.suffix == ".csv":
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, [*rows[0]])
             writer.writeheader()
             writer.writerows(rows)
     elif path.suffix == ".parquet":
-        import pyarrow
-        import pyarrow.parquet
-
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+        parquet, library = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+        parquet.write_table(library.Table.from_pylist([*rows]), path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
     else:
         write_rows(path, rows)
     return str(path)
@@ -422,7 +424,7 @@ def list_scored_games(spec: str) -> list[tuple[str, str, str]]:
 @each("suffix", "jsonl", "csv", "parquet")
 def test_every_model_meets_every_other_on_each_prompt(tmp_path: Path, suffix: str) -> None:
     rows = [*score_rows(("x", 7.0), ("y", 3.0), ("z", 7.0)), *score_rows(("z", 2.0), ("x", 1.0), prompt=2)]
-    spec = write_scores(tmp_path / f"scores.{suffix}", rows)
+    spec = write_table(tmp_path / f"scores.{suffix}", rows)
     assert list_scored_games(spec) == [("x", "y", "a"), ("x", "z", "tie"), ("y", "z", "b"), ("z", "x", "a")]
     (source,) = read(spec)
     assert (source.format, source.matches.clusters) == ("scores", 2)
@@ -430,21 +432,20 @@ def test_every_model_meets_every_other_on_each_prompt(tmp_path: Path, suffix: st
 
 
 def test_turns_and_judges_stay_apart_within_one_prompt(tmp_path: Path) -> None:
-    rows = [
-        row for turn in (1, 2) for row in score_rows(("x", turn), ("y", 1.5), turn=turn, judge=["gpt-4", "single-v1"])
-    ]
-    spec = write_scores(tmp_path / "scores.jsonl", rows)
+    judged: dict[str, Any] = {"judge": ["gpt-4", "single-v1"]}
+    rows = [row for turn in (1, 2) for row in score_rows(("x", turn), ("y", 1.5), turn=turn, **judged)]
+    spec = write_table(tmp_path / "scores.jsonl", rows)
     assert list_scored_games(spec) == [("x", "y", "b"), ("x", "y", "a")]
     assert read(spec)[0].matches.clusters == 1
 
 
 def test_missing_score_makes_no_match(tmp_path: Path) -> None:
     rows = [*score_rows(("x", None), ("y", 1.0), ("z", -1.0)), *score_rows(("x", 2.0), ("y", -1.0), prompt=2)]
-    (source,) = read(write_scores(tmp_path / "scores.jsonl", rows))
+    (source,) = read(write_table(tmp_path / "scores.jsonl", rows))
     assert (len(source.matches), source.matches.invalid) == (2, 2)
     fastchat = [{**row, "judge": ["j", "single"], "judgment": "", "user_prompt": "", "turn": 1} for row in rows]
     with pytest.raises(DataError, match=r"no valid verdict \(4\)"):
-        read(write_scores(tmp_path / "single.jsonl", fastchat))
+        read(write_table(tmp_path / "single.jsonl", fastchat))
 
 
 @given(
@@ -455,19 +456,15 @@ def test_constant_added_to_all_scores_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, prompts: list[dict[str, int]], constant: int
 ) -> None:
     folder = tmp_path_factory.mktemp("scores")
-    plain, moved = (
-        [
-            row
-            for i, one in enumerate(prompts)
-            for row in score_rows(*((n, s / 8 + add) for n, s in one.items()), prompt=i)
-        ]
-        for add in (0, constant)
-    )
-    result = list_scored_games(write_scores(folder / "one.jsonl", plain))
-    assert result == list_scored_games(write_scores(folder / "two.jsonl", moved))
+
+    def list_games_with(add: int) -> list[tuple[str, str, str]]:
+        scores = (((name, score / 8 + add) for name, score in one.items()) for one in prompts)
+        rows = [row for number, one in enumerate(scores) for row in score_rows(*one, prompt=number)]
+        return list_scored_games(write_table(folder / f"{add}.jsonl", rows))
+
     naive = [
         (a, b, "tie" if one[a] == one[b] else "a" if one[a] > one[b] else "b")
         for one in prompts
         for a, b in combinations(one, 2)
     ]
-    assert result == naive
+    assert list_games_with(0) == list_games_with(constant) == naive
