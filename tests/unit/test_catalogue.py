@@ -368,8 +368,7 @@ def test_fit_is_monotone_and_explained_when_it_fails(
     if explanation is None:
         assert can_fit(half, machine)
     else:
-        assert len(explanation.splitlines()) == 1
-        assert ("small" in explanation) == can_fit(half, machine)
+        assert (len(explanation.splitlines()), "small" in explanation) == (1, can_fit(half, machine))
 
 
 CONTENT = b"stand-in for the weights"

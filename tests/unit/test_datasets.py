@@ -50,8 +50,8 @@ X = {"author": "x", "text": "t"}
 
 @each(
     "content, line, problem",
-    ("", None, "is empty"),
-        (" \n\n", None, "is empty"),
+    ("", None, "is empty; expected cases"),
+        (" \n\n", None, "is empty; expected cases"),
         (with_() + '{"id": "c2", "prompt": "What', 2, "not valid JSON"),
         (with_() + '{"id": "c2", "prompt": "What', 2, "truncated"),
         (with_() + "\n\n[1]\n", 4, "expected an object, found a list"),
@@ -104,7 +104,7 @@ X = {"author": "x", "text": "t"}
         ("{" + '"a":{' * 100_000, 1, "c.jsonl:1: "),
         ('[1, "output_1"]', 1, "expected an object, found a whole number"),
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1}, 1]', 1, "expected an object"),
-        ("[]", None, "a JSON array without rows"),
+        ("[]", None, "a JSON array without rows; expected cases"),
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1}', 1, "truncated"),
         ('[\n{"input": "q", "output_1": "a", "output_2": "b", "label": 1},\n{"inp', 3, "not valid JSON"),
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1},\n{"input": ""}]', 2, "'label': missing"),

@@ -177,22 +177,18 @@ def test_texts_reach_parameters_by_name(parameters: str, seen: dict[str, object]
 
 
 @each(
-    "parameters, problem",
-    ("", "takes no response"),
-    ("question", "takes no response"),
-    ("**all", "takes no response"),
-    ("q, x, y", "parameter 'q' stands for nothing; rename it to one of question, response_a"),
-    ("question, a", "takes response_a alone"),
-    ("a, b, response", "keep one form"),
+    "function, problem",
+    (_make(""), "takes no response"),
+    (_make("question"), "takes no response"),
+    (_make("**all"), "takes no response"),
+    (_make("q, x, y"), "parameter 'q' stands for nothing; rename it to one of question, response_a"),
+    (_make("question, a"), "takes response_a alone"),
+    (_make("a, b, response"), "keep one form"),
+    (type, "wrap it in a def"),  # it has no signature
 )
-def test_wrong_parameters_are_one_line(parameters: str, problem: str) -> None:
+def test_wrong_parameters_are_one_line(function: Any, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
-        bind(_make(parameters), "python:f.py:f")
-
-
-def test_a_builtin_without_a_signature_is_one_line() -> None:
-    with pytest.raises(UsageError, match="wrap it in a def"):
-        bind(type, "f")
+        bind(function, "python:f.py:f")
 
 
 def test_arguments_are_the_texts_of_the_case(tmp_path: Path) -> None:

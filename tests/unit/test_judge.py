@@ -178,12 +178,6 @@ def test_default_store_is_the_one_of_the_commands(tmp_path: Path, monkeypatch: p
     assert (tmp_path / ".distract" / "replies.sqlite").is_file()
 
 
-@pytest.mark.parametrize("name", ["planted:fairr", "no-such-judge"])
-def test_unknown_judge_is_named(store: Path, name: str) -> None:
-    with pytest.raises(UnknownName, match=name):
-        Judge.open(name, store=store)
-
-
 def test_unknown_protocol_is_named(store: Path) -> None:
     with closing(Judge.open(FAIR, store=store)) as judge, pytest.raises(UnknownName, match="pairwize"):
         judge.judgments(make_comparison(), "pairwize")

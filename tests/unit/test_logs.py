@@ -334,7 +334,6 @@ def test_any_text_is_a_number_within_bounds_or_refused(text: str) -> None:
         (("gate", "--plan", "--max-flip-rate", "10%", "--true-rate", "0.02"), "write 0.10 for 10%"),
         (("gate", "--plan", "--max-flip-rate", "0.5%", "--true-rate", "0.02"), "write 0.005 for 0.5%"),
         (("gate", "--plan", "--max-flip-rate", "0.1", "--true-rate", "5"), "write 0.05 for 5%"),
-        (("gate", "r", "--max-flip-rate", "10"), "write 0.10 for 10%"),
         (("gate", "r", "--confidence", "95"), "write 0.95 for 95%"),
         (("compare", "a", "b", "--max-rise", "2.5"), "write 0.025 for 2.5%"),
         (("attack", "--model-option", "gpu-memory=90"), "write 0.90 for 90%"),

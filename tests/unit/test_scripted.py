@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, request
+from builders import case, error_line, request
 from loops import each
 
 from distract.core import registry
@@ -145,15 +145,13 @@ def test_attack_finds_exactly_the_judges_with_its_weakness(spec: str, name: str)
         assert gains == (attack.effect in WEAKNESSES[spec])
 
 
-@each("spec", "longer=1.5", "longer=-1", "longer=nan", "longer=much", "longer=")
-def test_strength_out_of_range_is_one_clear_error(spec: str) -> None:
-    with pytest.raises(UsageError, match="expected a strength from 0 to 1"):
-        make_planted(spec)
-
-
-def test_unknown_bias_suggests_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="did you mean 'longer'"):
-        make_planted("longest")
+@each(
+    "spec, error, message",
+    *((f"longer={one}", UsageError, "expected a strength from 0 to 1") for one in ("1.5", "-1", "nan", "much", "")),
+    ("longest", UnknownName, "did you mean 'longer'"),
+)
+def test_wrong_bias_is_one_clear_error(spec: str, error: type[UsageError], message: str) -> None:
+    assert message in error_line(error, make_planted, spec)
 
 
 @each("name", *sorted(set(PLANTED) - {"garbage"}))

@@ -88,7 +88,10 @@ def test_only_the_official_server_needs_a_key(monkeypatch: pytest.MonkeyPatch) -
 
 def test_key_does_not_travel_unencrypted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    assert Endpoint("http://judge.example:8000/v1", ("OPENAI_API_KEY",)).key() == "none"
+    unencrypted = Endpoint("http://judge.example:8000/v1", ("OPENAI_API_KEY",))
+    assert unencrypted.key() == "none"
+    message = "no key was sent: that in OPENAI_API_KEY would be sent unencrypted; use https"
+    assert unencrypted._key_words() == message
     assert Endpoint("https://judge.example/v1", ("OPENAI_API_KEY",)).key() == KEY
     assert Endpoint("http://[::1]:8000/v1", ("OPENAI_API_KEY",)).key() == KEY
 

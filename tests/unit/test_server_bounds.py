@@ -28,7 +28,6 @@ from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.models.server.backend import OpenAI
 from distract.models.server.completions import read_completion as read_completion
-from distract.models.server.endpoint import Endpoint
 from distract.models.server.faults import LONGEST_PAUSE, retry_after
 from distract.models.server.http import LARGE, MOST, PLACES, STEP
 from distract.models.server.places import Place
@@ -321,12 +320,6 @@ def test_refused_key_is_named(keys: dict[str, str], message: str, monkeypatch: p
             ask(OpenAI("m", base_url=server.url, key_names=("FIRST", "SECOND")), words())
         sent = keys.get("FIRST", keys.get("SECOND", "none"))
         assert server.probes[0].headers["authorization"] == f"Bearer {sent}"
-
-
-def test_key_over_an_open_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FIRST", "k-123456789")
-    message = Endpoint("http://judge.example/v1", ("FIRST",))._key_words()
-    assert message == "no key was sent: that in FIRST would be sent unencrypted; use https"
 
 
 @each("path, message", ("", "check the address and the model's name, 'm'$"), ("x", "most end in /v1$"))
