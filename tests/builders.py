@@ -209,7 +209,7 @@ def error_line(kind: type[DistractError], call: Callable[..., object], *argument
     """The message of the error that a call must raise, which is one line."""
     with pytest.raises(kind) as caught:
         call(*arguments, **options)
-    assert (caught.value.exit_code, "\n" in str(caught.value)) == (kind.exit_code, False)
+    assert (caught.value.exit_code, len(str(caught.value).splitlines())) == (kind.exit_code, 1)
     return str(caught.value)
 
 

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from builders import error_line
 from hypothesis import given, strategies as st
 from loops import each
 
@@ -386,7 +387,6 @@ def test_unseparable_tokenizers_refuse_hostile_texts_only(
 
 @each("template, says", ("", "no chat template"), ("{{ raise_exception('no') }}", "roles"), ("{{ nothing }}", "roles"))
 def test_unusable_models_fail_in_one_line(smollm2: Transformers, template: str, says: str) -> None:
-    with pytest.raises(BackendError, match=says) as raised:
-        Chat(copy_of(smollm2, template), "a-model").encode(make_request("text"))
-    assert "a-model" in str(raised.value)
-    assert "\n" not in str(raised.value)
+    request = make_request("text")
+    message = error_line(BackendError, lambda: Chat(copy_of(smollm2, template), "a-model").encode(request))
+    assert (says in message, "a-model" in message) == (True, True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import error_line
 from command_result import CommandResult, Run
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, refusal, token
 from loops import each
@@ -250,11 +251,10 @@ def test_catalogue_sends_keys_only_to_its_own_servers(
         assert price.startswith("price unknown: mine; ")
         assert note == f"mine: {options.catalogue} sends the key in {name} to https://evil.example/v1"
         return
-    with pytest.raises(UsageError) as error:
-        open_judge("mine", options)
-    assert message in str(error.value)
-    assert f"mine: its catalogue sends {name} to https://evil.example/v1, but" in str(error.value)
-    assert str(error.value).endswith(f"allow it with DISTRACT_ALLOW_KEYS={name} in the environment")
+    refused = error_line(UsageError, open_judge, "mine", options)
+    assert message in refused
+    assert f"mine: its catalogue sends {name} to https://evil.example/v1, but" in refused
+    assert refused.endswith(f"allow it with DISTRACT_ALLOW_KEYS={name} in the environment")
 
 
 @each("name, key", ("claude-sonnet-4-5", "ANTHROPIC_API_KEY"), ("gpt-4o", "OPENAI_API_KEY"))
@@ -310,9 +310,8 @@ def test_address_password_appears_in_no_message(
         check("--judge", name)
         check("--judge", name, "--dtype", "float32")
         check("--judge", "planted:fair", "--generator", name, "--attack", "prolixity")
-    with pytest.raises(UsageError) as error:
-        open_judge("mine", own_options(tmp_path, f'base_url = "{address}"'))
-    assert PASSWORD not in str(error.value)
+    options = own_options(tmp_path, f'base_url = "{address}"')
+    assert PASSWORD not in error_line(UsageError, open_judge, "mine", options)
     monkeypatch.setenv("OPENAI_BASE_URL", address)
     check("--judge", "openai:m")
     assert not any(PASSWORD in path.read_text("latin-1") for path in Path().rglob("*") if path.name == "run.json")
