@@ -40,14 +40,9 @@ def judge(
 ) -> Script:
     """A judge whose verdict depends on the prompt.
 
-    Args:
-        start: how it handles the start of an answer: ``continued``, ``ignored``, ``refused`` (by name) or
-            ``rejected`` (without a reason).
-        likely: the largest number of likely tokens that it reports.
-        logprobs: ``reported``, ``left out``, or ``refused``.
-        system: whether it accepts a system message.
-        reasons: whether it is a reasoning model.
-        odd: whether every other answer looks as if it handled the start in the other way.
+    It may continue, ignore, refuse (by name) or reject (without a reason) the ``start`` of an answer, and report, leave
+    out or refuse ``logprobs``, for at most so many ``likely`` tokens. Every other answer of an ``odd`` one looks as if
+    it handled the start in the other way.
     """
 
     def script(request: ReceivedRequest) -> dict[str, Any] | Answer:

