@@ -191,9 +191,8 @@ def test_alternatives_come_from_the_same_family() -> None:
     entries = catalogue()
     large = entries["llama-3.3-70b"]
     names = "3.1-405b 3.1-70b 3.1-8b 3.2-1b 3.2-3b 4-maverick 4-scout"
-    assert find_alternatives(large, entries) == {
-        f"llama-{name}": entries[f"llama-{name}"].parameters for name in names.split(" ")
-    }
+    sizes = {f"llama-{name}": entries[f"llama-{name}"].parameters for name in names.split(" ")}
+    assert find_alternatives(large, entries) == sizes
     assert find_alternatives(CatalogueEntry("mine", "x"), entries) == {}
 
 

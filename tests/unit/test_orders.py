@@ -253,10 +253,8 @@ def test_truncated_analysis_is_used_and_a_verdict_in_words_parsed() -> None:
 @each("name", *BOTH)
 def test_analysis_serves_every_comparison_order_and_attack(name: str, tmp_path: Path) -> None:
     """A case under three attacks: as many analyses as there are distinct texts."""
-    one = case(
-        responses=[Response("x", ("I think it might be red.",)), Response("y", ("Perhaps it could be blue.",))],
-        preferred="x",
-    )
+    texts = {"x": "I think it might be red.", "y": "Perhaps it could be blue."}
+    one = case(responses=[Response(author, (text,)) for author, text in texts.items()], preferred="x")
     backend, tally = make_planted("longer"), Tally()
     chosen = tuple(attacks()[attack] for attack in ("assertiveness", "sycophancy", "null"))
     parameters = AuditConfig(chosen, judge="j", protocols=(protocols()[name],), writer=find_writer("rules"))

@@ -254,17 +254,13 @@ def test_attacked_judgments_replace_the_earlier_ones() -> None:
     matches = [(name, winner) for name, *_, winner in list_games(source.matches)]
     assert matches == [("p-1", "y"), ("p-3", "x"), ("p-4", "x"), ("p-5", "y")]
     assert (source.matches.invalid, source.left_out, source.attack) == (1, {"rewrite rejected": 1}, "f")
-    assert games_of_rows([*rows[4:], *rows[:4]], "f") == sorted(
-        games_of_rows(rows, "f"), key=lambda one: "15 34".index(one[0][-1])
-    )
+    expected = sorted(games_of_rows(rows, "f"), key=lambda one: "15 34".index(one[0][-1]))
+    assert games_of_rows([*rows[4:], *rows[:4]], "f") == expected
 
 
 def test_scores_are_matches_by_either_rule() -> None:
-    rows = [
-        row("1", [scored((5.2, 4.9), (5, 5))]),
-        row("2", [scored((5.2, 5.20001), (5, 5))]),
-        row("3", [scored((3, 4), (3, 4))]),
-    ]
+    judgments = (scored((5.2, 4.9), (5, 5)), scored((5.2, 5.20001), (5, 5)), scored((3, 4), (3, 4)))
+    rows = [row(str(number), [judgment]) for number, judgment in enumerate(judgments)]
     assert [winner for *_, winner in games_of_rows(rows, rule="score")] == ["x", "tie", "y"]
     assert [winner for *_, winner in games_of_rows(rows, rule="rating")] == ["tie", "tie", "y"]
 
