@@ -186,6 +186,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "missing column": ("model_a,winner\nx,tie\n", "field 'model_b': missing; found 'model_a', 'winner'"),
     "no winner": ("model_a,model_b\nx,y\n", "field 'winner': missing; found 'model_a', 'model_b', or winner_model_a"),
     "no CSV": ("some words", "field 'model_a': missing; found 'some words'"),
+    "twice": ("model_a,model_b,winner,winner\nx,y,tie,tie\n", "v:1: duplicate column 'winner'"),
     "draw": (HEADER + "x,y,tie\nx,y,draw\n", "v:3: field 'winner': expected model_a, .*, found 'draw'"),
     "third": (HEADER + "x,y,z\n", "v:2: field 'winner': expected model_a, .*, found 'z'"),
     "self": (HEADER + "x,y,tie\nx,x,tie\n", "v:3: field 'model_b': 'x' is model_a too; a match needs two models"),
