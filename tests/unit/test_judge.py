@@ -386,17 +386,15 @@ def test_a_provider_without_settings_gets_none() -> None:
 
 
 ABC: dict[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
+NAN = float("nan")
+WRONG: Any = ((0.5, 0.2, 0.2), (NAN, NAN, NAN), (0.5, 0.5, NAN), (1.5, -0.5, 0.0), (0.5, 0.5))
 
 
 @each(
     "reply, preferred, failure, read",
     (Reply(probabilities=(0.2, 0.7, 0.1), mass=0.9), "b", None, "choices"),
     (Reply(probabilities=(0.4, 0.4, 0.2), mass=0.9), "tie", None, "choices"),
-    (Reply(probabilities=(0.5, 0.2, 0.2), mass=0.9), None, "probabilities do not sum", "choices"),
-    (Reply(probabilities=(float("nan"),) * 3, mass=0.9), None, "probabilities do not sum", "choices"),
-    (Reply(probabilities=(0.5, 0.5, float("nan")), mass=0.9), None, "probabilities do not sum", "choices"),
-    (Reply(probabilities=(1.5, -0.5, 0.0), mass=0.9), None, "probabilities do not sum", "choices"),
-    (Reply(probabilities=(0.5, 0.5), mass=0.9), None, "probabilities do not sum", "choices"),
+    *((Reply(probabilities=wrong, mass=0.9), None, "probabilities do not sum", "choices") for wrong in WRONG),
     (Reply(text="B]]"), "b", None, "text"),
     (Reply(text="I cannot"), None, "no verdict", "text"),
     (Reply(text="I think", finish="length"), None, "truncated", "text"),

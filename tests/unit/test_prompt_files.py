@@ -277,11 +277,7 @@ class TestVerdicts:
         ("score", ("score",)),
         ("result.winner", ("result", "winner")),
         ("$.a[0].b", ("a", 0, "b")),
-        ("", ()),
-        ("$", ()),
-        ("a..b", ()),
-        ("[0]", ()),
-        ("$.a[x]", ()),
+        *((path, ()) for path in ("", "$", "a..b", "[0]", "$.a[x]")),
     )
     def test_paths(self, path: str, steps: tuple[object, ...]) -> None:
         assert parse_path(path) == steps
@@ -293,9 +289,7 @@ class TestVerdicts:
         ("Score: {1-7}", {"marker": "Score:", "scale": [1.0, 7.0]}),
         ("Score: {-1 to 1.5}.", {"marker": "Score:", "scale": [-1.0, 1.5]}),
         ("Accuracy: {0-10}\nTotal: {0..100}", {"marker": "Total:", "scale": [0.0, 100.0]}),
-        ("Say {A|B} or so", None),
-        ("{A|B}", None),
-        ("Winner: {winner}", None),
+        *((prompt, None) for prompt in ("Say {A|B} or so", "{A|B}", "Winner: {winner}")),
     )
     def test_inferred_verdicts(self, prompt: str, table: object) -> None:
         assert infer_table(prompt) == table

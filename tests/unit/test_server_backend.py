@@ -57,10 +57,8 @@ def prefers_a(request: ReceivedRequest) -> dict[str, Any]:
 
 @each(
     "arguments, part",
-    ({"base_url": "http://me:pass@h/v1"}, "environment only"),
-    ({"base_url": "http://h/v1?key=pass"}, "environment only"),
-    ({"base_url": "ftp://h/v1"}, "http or https"),
-    ({"base_url": "localhost:8000"}, "http or https"),
+    *(({"base_url": url}, "environment only") for url in ("http://me:pass@h/v1", "http://h/v1?key=pass")),
+    *(({"base_url": url}, "http or https") for url in ("ftp://h/v1", "localhost:8000")),
     ({"base_url": "http://h:pass/"}, "cannot be read"),
     ({"model": " "}, "name the model"),
     ({"concurrency": 0}, "1 to 1000"),

@@ -124,11 +124,8 @@ def test_answer_may_be_compressed(encoding: str) -> None:
     (Answer(b"{}", headers={"content-encoding": "br"}), "compressed in a way that was not requested"),
     (Answer(b"{}", headers={"content-encoding": "gzip, gzip"}), "compressed in a way that was not requested"),
     (Answer(b"{}", headers={"content-encoding": "gzip"}), "not compressed as the server says"),
-    (Answer(b"[" * 200_000), "the reply is nested too deeply"),
-    (Answer(b"[" * 2_000 + b"]" * 2_000), "the reply is nested too deeply"),
-    (Answer(b"\xff{"), "the reply is not JSON"),
-    (Answer(b"9" * 5000), "the reply is not JSON"),
-    (Answer(b""), "the reply is not JSON"),
+    *((Answer(raw), "the reply is nested too deeply") for raw in (b"[" * 200_000, b"[" * 2_000 + b"]" * 2_000)),
+    *((Answer(raw), "the reply is not JSON") for raw in (b"\xff{", b"9" * 5000, b"")),
     (Answer(b"x" * 2**20, 500), "500: xxxx"),
     (Answer(b"[" * 200_000, 503), "503: [[[["),
 )

@@ -68,16 +68,12 @@ def score_rows(*scores: tuple[object, object], prompt: int = 1, **more: Any) -> 
     "row, expected",
     (pairwise("A", "B"), 0),
     (pairwise("B", "A"), 1),
-    (pairwise("A", "A"), 2),  # the same slot twice
-    (pairwise("B", "B"), 2),
-    (pairwise("tie", "tie"), 2),
+    *((pairwise(slot, slot), 2) for slot in ("A", "B", "tie")),
     (pairwise("A", "tie"), 2),
-    (pairwise("error", "B"), None),
-    (pairwise("A", None), None),
+    *((pairwise(*pair), None) for pair in (("error", "B"), ("A", None))),
     (fastchat("model_1", "model_1"), 0),
     (fastchat("model_2", "model_2"), 1),
-    (fastchat("model_1", "model_2"), 2),
-    (fastchat("model_1", "tie"), 2),
+    *((fastchat("model_1", other), 2) for other in ("model_2", "tie")),
     (fastchat("error", "model_1"), None),
 )
 def test_agreement_of_both_orders_wins(row: dict[str, Any], expected: int | None, tmp_path: Path) -> None:

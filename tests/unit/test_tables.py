@@ -227,9 +227,7 @@ def read_label(label: object, names: Sequence[str] = ("response_a", "response_b"
     (0, PAIRS[0], {"also": (1,), "a": 1, "b": 0}, "response_b"),
     (True, PAIRS[0], {"a": "true", "b": "false"}, "response_a"),
     ("good", PAIRS[0], {"a": "good", "b": "bad", "tie": "even"}, "response_a"),
-    (None, PAIRS[0], {}, None),
-    ("", PAIRS[0], {}, None),
-    ("no verdict", PAIRS[0], {}, None),
+    *((label, PAIRS[0], {}, None) for label in (None, "", "no verdict")),
 )
 def test_label_names_a_response(
     label: object, names: Sequence[str], more: dict[str, Any], expected: str | None
