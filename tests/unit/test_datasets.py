@@ -258,10 +258,8 @@ def test_hub_rows_are_read_like_a_file(hub_data: dict[str, Any], tmp_path: Path)
     ("spec", "raised", "kind", "problem"),
     [
         ("hub:", {}, UsageError, "hub:: expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
-        ("hub:a/b/c", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
-        ("hub:../b", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
-        ("hub:org/a b", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
-        ("hub:a/b:c:d:e", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
+        *((f"hub:{name}", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]")
+          for name in ("a/b/c", "../b", "org/a b", "a/b:c:d:e")),
         ("hub:a/b", {"reach": Missing()}, DataError, "hub:a/b: no such data set on the hub, or it is not public"),
         ("hub:a/b", {"reach": OSError("[Errno -2]\nno name")}, UsageError,
          "hub:a/b: the hub cannot be reached ([Errno -2] no name); download the data set elsewhere and name its file"),

@@ -178,9 +178,7 @@ def test_texts_reach_parameters_by_name(parameters: str, seen: dict[str, object]
 
 @each(
     "function, problem",
-    (_make(""), "takes no response"),
-    (_make("question"), "takes no response"),
-    (_make("**all"), "takes no response"),
+    *((_make(parameters), "takes no response") for parameters in ("", "question", "**all")),
     (_make("q, x, y"), "parameter 'q' stands for nothing; rename it to one of question, response_a"),
     (_make("question, a"), "takes response_a alone"),
     (_make("a, b, response"), "keep one form"),
@@ -223,8 +221,7 @@ def test_direction_and_scale_are_turned_so_that_higher_is_better(tmp_path: Path)
 @each(
     "declaration, problem",
     ({"scale": (10, 0)}, "expected the lower number first"),
-    ({"scale": 10}, "expected two numbers"),
-    ({"scale": (0, float("nan"))}, "expected two numbers"),
+    *(({"scale": scale}, "expected two numbers") for scale in (10, (0, float("nan")))),
     ({"scale": (0, 10), "pass_mark": 11}, "expected a number on the scale"),
     ({"better": "up"}, "expected 'higher' or 'lower'"),
     ({"version": 2}, "expected str"),

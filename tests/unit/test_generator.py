@@ -128,15 +128,13 @@ def test_sentence_with_another_figure_is_put_back(figure: str, wrong: str) -> No
          {"not a rewrite", "too weak"}),
         ("I'm sorry, but I can't help with rewriting this text.", {"refusal"}),
         (Reply(FAITHFUL[:140], finish="length"), {"truncated"}),
-        (TEXT, {"unchanged"}),
-        (TEXT.upper(), {"unchanged"}),
+        *((text, {"unchanged"}) for text in (TEXT, TEXT.upper())),
         ("Un huevo pasado por agua tarda unos 6 minutos en agua hirviendo. Un huevo grande necesita 7 minutos sin "
          "duda. El agua fría detiene la cocción y la yema queda blanda. También hace que la cáscara se pele mejor.",
          {"language changed"}),
         ("Яйцо всмятку варится около 6 минут в кипящей воде. Большому яйцу нужно 7 минут. Холодная вода сразу "
          "останавливает приготовление, и желток остаётся мягким.", {"script changed"}),
-        ("", {"empty"}),
-        ("  \n", {"empty"}),
+        *((text, {"empty"}) for text in ("", "  \n")),
         (Reply("", failure="too long: 9000 tokens"), {"no text"}),
         ("The capital of France is Paris, a city of museums and bridges along the river Seine.", {"not a rewrite"}),
 )  # fmt: skip

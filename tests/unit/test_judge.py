@@ -444,14 +444,12 @@ def test_largest_choice_mirrors(p: tuple[float, float, float]) -> None:
 @each(
     "text, finish, preferred",
     ("a)\n\nThis output is more precise.", "stop", "a"),
-    ("b). It is precise.", "stop", None),
     ("a)", "length", "a"),
     ("b)\n\nOutput (a) is longer, and it does not", "length", "b"),
-    ("a)\nOutput (b)", "stop", None),
+    *((text, "stop", None) for text in ("a)\nOutput (b)", "b). It is precise.", "b) is better at grammar.")),
     ("a) is more precise than Output (b).", "stop", None),
     ("a) follows the format requirements better.", "stop", "a"),
     ("b) is better at following the format.", "stop", "b"),
-    ("b) is better at grammar.", "stop", None),
 )
 def test_prefilled_answer_begins_with_the_verdict(text: str, finish: str, preferred: Outcome | None) -> None:
     assert read_comparison(Reply(text, finish=finish), "Output (", {"a": "a", "b": "b"}, OUTPUT).preferred == preferred

@@ -76,8 +76,7 @@ def write_zstandard(path: Path, text: bytes, frames: int = 1, size: int | None =
     "name, prompts, left_out",
     ("repeats", ["Question: Which sea lies north of Poland?\nAnswer:"], {REPEATED: 9}),
     ("chat", ["Be brief.\n\nQuestion: Which sea lies north of Poland?\nAnswer:"], {REPEATED: 3}),
-    ("likelihood", [], {NO_TEXT: 3}),
-    ("choice", [], {NO_TEXT: 3}),
+    *((name, [], {NO_TEXT: 3}) for name in ("likelihood", "choice")),
 )
 def test_samples_of_lm_eval(name: str, prompts: list[str], left_out: dict[str, int]) -> None:
     path = LOGS / f"lm-eval-{name}.jsonl"

@@ -154,14 +154,12 @@ def test_sampled_plan_receives_replies_to_its_own_requests() -> None:
 
 VOTES: list[tuple[list[Outcome | None], Outcome | None, Outcome | None]] = [
     (["a", "a", "b"], "a", "a"),
-    (["a", "b"], "tie", None),
-    (["tie", "tie", "b"], "tie", "tie"),
-    (["a", None, None], None, None),
     (["a", "a", None], "a", "a"),
+    (["tie", "tie", "b"], "tie", "tie"),
+    *((["a", "b", *more], "tie", None) for more in ([], ["tie"], [None])),
     (["a", None], None, None),
+    (["a", None, None], None, None),
     ([None, None], None, None),
-    (["a", "b", "tie"], "tie", None),
-    (["a", "b", None], "tie", None),
 ]
 
 
