@@ -10,6 +10,7 @@ import pytest
 
 from distract.core import registry
 from distract.core.backend import Backend
+from distract.core.errors import DistractError
 from distract.core.job import FinishedRun, Job, open_stores, run_job
 from distract.core.plan import Plan, T
 from distract.core.records import (
@@ -202,6 +203,20 @@ def finish(job: Job[R], store: Path, tally: Tally | None = None) -> FinishedRun[
     """Execute a job with the replies of a store."""
     with open_stores(job.models, store) as models:
         return run_job(job, models, tally or Tally())
+
+
+def error_line(kind: type[DistractError], call: Callable[..., object], *arguments: Any, **options: Any) -> str:
+    """The message of the error that a call must raise, which is one line."""
+    with pytest.raises(kind) as caught:
+        call(*arguments, **options)
+    assert (caught.value.exit_code, len(str(caught.value).splitlines())) == (kind.exit_code, 1)
+    return str(caught.value)
+
+
+def talk(*texts: str, keys: tuple[str, str] = ("role", "content")) -> list[dict[str, str]]:
+    """The messages of a conversation, the user's first."""
+    names = ("user", "assistant") if keys[0] == "role" else ("human", "gpt")
+    return [{keys[0]: names[place % 2], keys[1]: text} for place, text in enumerate(texts)]
 
 
 def damage_file(path: Path, damage: str) -> None:

@@ -134,17 +134,11 @@ class Shop:
 
 @pytest.fixture
 def shop(run: Run) -> Iterator[Shop]:
-    pairs = [
-        {
-            "id": f"c{i}",
-            "prompt": f"Name colour {i}.",
-            "responses": [
-                {"author": "x", "text": f"I think red is colour {i}."},
-                {"author": "y", "text": f"Blue might be the nicest colour {i}."},
-            ],
-        }
-        for i in range(30)
-    ]
+    pairs = list[dict[str, Any]]()
+    texts = {"x": "I think red is colour {}.", "y": "Blue might be the nicest colour {}."}
+    for i in range(30):
+        responses = [{"author": author, "text": text.format(i)} for author, text in texts.items()]
+        pairs.append({"id": f"c{i}", "prompt": f"Name colour {i}.", "responses": responses})
     write_rows("cases.jsonl", pairs)
     endpoint = Endpoint()
     with FakeServer(endpoint) as server:
@@ -177,8 +171,7 @@ def test_replaced_judge_is_detected_and_its_requests_repeated(shop: Shop, gone: 
     assert (shop.gate("--json").document["decision"], shop.gate("--certify").code) == ("inconclusive", 1)
 
     # The change is noticed only once, because the new replies do not replace the stored ones.
-    assert shop.gate("--fresh").code == 1
-    shop.endpoint.new()
+    assert (shop.gate("--fresh").code, shop.endpoint.new() > ASKED) == (1, True)
     again = shop.gate()
     assert (again.code, shop.endpoint.new()) == (1, ASKED)
     assert shop.canary == {"asked": ASKED, "differing": 0, "largest_move": 0.0}
@@ -187,12 +180,10 @@ def test_replaced_judge_is_detected_and_its_requests_repeated(shop: Shop, gone: 
 def test_unchanged_judge_costs_eight_requests_and_same_bytes(shop: Shop) -> None:
     assert shop.gate().code == 0
     assert "canary" not in shop.manifest
-    before, number = read_files(), len(shop.endpoint.asked)
-    shop.endpoint.new()
+    before, number = read_files(), shop.endpoint.new()
     shop.endpoint.judge = lambda *two: fair(*two) - 0.05
     again = shop.gate()
-    assert (again.code, shop.endpoint.new()) == (0, ASKED)
-    assert read_files() == before
+    assert (again.code, shop.endpoint.new(), read_files()) == (0, ASKED, before)
     assert shop.canary == {"asked": ASKED, "differing": 0, "largest_move": 0.05}
     assert (shop.manifest["replies"]["made"], shop.manifest["replies"]["stored"]) == (0, number)
     assert "canary: 8 questions asked again, 0 answered differently, probabilities moved by up to 0.05" in again.err
@@ -214,8 +205,7 @@ def test_one_changed_outcome_is_noise_two_show_another_judge(shop: Shop, turned:
 @pytest.mark.parametrize("protocol", ["pairwise", "cot", "prepair", "swap-synthesize"])
 def test_verdicts_identify_a_judge_without_probabilities(shop: Shop, protocol: str) -> None:
     shop.endpoint.says = False
-    assert shop.gate(protocol=protocol).code == 0
-    shop.endpoint.new()
+    assert (shop.gate(protocol=protocol).code, shop.endpoint.new() > 0) == (0, True)
     again = shop.gate(protocol=protocol)
     assert (again.code, shop.endpoint.new()) == (0, ASKED)
     assert shop.canary == {"asked": ASKED, "differing": 0, "largest_move": None}
@@ -235,8 +225,7 @@ def test_sampled_verdicts_cannot_identify_a_judge(shop: Shop) -> None:
 
 
 def test_trusting_the_store_sends_no_request(shop: Shop) -> None:
-    assert shop.gate().code == 0
-    shop.endpoint.new()
+    assert (shop.gate().code, shop.endpoint.new() > 0) == (0, True)
     shop.endpoint.judge = prefer_longer
     complete = shop.gate("--trust-store")
     assert (complete.code, "this run is complete" in complete.err) == (0, True)
@@ -252,10 +241,8 @@ def test_folder_without_replies_is_no_evidence(shop: Shop) -> None:
 
 def test_unreachable_server_never_passes(shop: Shop) -> None:
     assert shop.gate().code == 0
-    before = read_files()
-    shop.endpoint.silent = True
-    assert shop.gate().code == 4
-    assert read_files() == before
+    before, shop.endpoint.silent = read_files(), True
+    assert (shop.gate().code, read_files()) == (4, before)
 
 
 def kill(patch: pytest.MonkeyPatch, after: int) -> None:
@@ -297,8 +284,7 @@ def test_killed_fresh_run_resumes_without_the_option(
     interrupted = read_files()
     assert (shop.manifest["replies"]["stored"] > 0) == (after > 0)
     # An uninterrupted run gives the same result.
-    assert ask("--fresh").code == resumed.code
-    assert read_files() == interrupted
+    assert (ask("--fresh").code, read_files()) == (resumed.code, interrupted)
 
 
 PLANTED = ("--judge", "planted:bold", "--protocol", "pairwise", "--limit", "2")
@@ -315,11 +301,8 @@ PLANTED = ("--judge", "planted:bold", "--protocol", "pairwise", "--limit", "2")
 def test_every_judging_command_supports_fresh(
     run: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    three = [
-        {"id": f"c{i}", "prompt": f"{i}?", "responses": [{"author": a, "text": f"{a} is {i}"} for a in "xyz"]}
-        for i in range(2)
-    ]
-    write_rows("three.jsonl", three)
+    responses = ([{"author": author, "text": f"{author} is {i}"} for author in "xyz"] for i in range(2))
+    write_rows("three.jsonl", [{"id": f"c{i}", "prompt": f"{i}?", "responses": r} for i, r in enumerate(responses)])
     judges = command.count("--judge")
     first, again = run(*command), run(*command)
     assert (first.err.count(" made"), again.err.count("this run is complete")) == (judges, judges)
@@ -329,8 +312,7 @@ def test_every_judging_command_supports_fresh(
     with monkeypatch.context() as patch:
         kill(patch, 0)
         assert run(*command, "--fresh").code == 4
-    resumed = run(*command)
-    assert resumed.err.count("replies: 0 were stored") == judges
+    assert run(*command).err.count("replies: 0 were stored") == judges
 
 
 def test_explain_supports_fresh(run: Run) -> None:
@@ -375,8 +357,7 @@ def test_versions_separate_judges_of_one_name(shop: Shop) -> None:
     def ask(version: str, out: str) -> CommandResult:
         return shop.gate("--judge-version", version, out=out)
 
-    assert ask("july", "a").code == 0
-    shop.endpoint.new()
+    assert (ask("july", "a").code, shop.endpoint.new() > 0) == (0, True)
     shop.endpoint.judge = prefer_longer
     assert ask("august", "b").code == 1
     assert shop.endpoint.new() > ASKED
@@ -406,8 +387,7 @@ def test_every_backend_identity_includes_the_version(name: str) -> None:
 
 
 def test_records_state_their_time_and_origin(shop: Shop) -> None:
-    assert shop.attack("--judge-version", "july", out="a").code == 0
-    shop.endpoint.new()
+    assert (shop.attack("--judge-version", "july", out="a").code, shop.endpoint.new() > 0) == (0, True)
     shop.endpoint.judge = prefer_longer
     decided = shop.run("gate", "a", "--max-flip-rate", "0.2", *UNPROBED, "--json")
     assert (decided.code, shop.endpoint.new()) == (0, 0)
@@ -417,8 +397,7 @@ def test_records_state_their_time_and_origin(shop: Shop) -> None:
     (Path("a") / "manifest.json").write_text('{"times": [], "epoch": "x"}', encoding="utf-8")
     assert "judged at an unknown time by http" in shop.run("gate", "a", "--max-flip-rate", "0.2").words
     for option in (("--trust-store",), ("--fresh",), ("--judge-version", "x")):
-        refused_ = shop.run("gate", "a", "--max-flip-rate", "0.2", *option)
-        assert (refused_.code, f"{option[0]} needs --judge" in refused_.err) == (2, True)
+        check_refusal(shop.run("gate", "a", "--max-flip-rate", "0.2", *option), f"{option[0]} needs --judge")
 
 
 def test_run_from_stored_replies_is_reported_and_not_repeated(shop: Shop) -> None:
@@ -429,19 +408,17 @@ def test_run_from_stored_replies_is_reported_and_not_repeated(shop: Shop) -> Non
     (note, *_) = shop.run("gate", "b", "--max-flip-rate", "0.2", "--json").document["notes"]
     assert re.match(r"put together on .* from stored replies of http://.*; nothing was asked again", note)
     for other in ("b", "copy"):
-        refused_ = shop.run("gate", other, "--baseline", "a")
-        assert (refused_.code, "they are the same run" in refused_.err) == (2, True)
+        check_refusal(shop.run("gate", other, "--baseline", "a"), "they are the same run")
     manifest = json.loads(Path("b/manifest.json").read_text(encoding="utf-8"))
     for sums in ("", 1, None):  # a manifest may have been written by anybody
         Path("b/manifest.json").write_text(json.dumps({**manifest, "checksums": sums}), encoding="utf-8")
         assert shop.run("gate", "b", "--baseline", "a").code in (2, 3)
 
 
-@given(
-    st.lists(st.tuples(st.binary(min_size=4, max_size=4), st.floats(0, 1)), max_size=30, unique_by=lambda one: one[0])
-)
-def test_canary_picks_the_smallest_keys_half_of_them_narrow(drawn: list[tuple[bytes, float]]) -> None:
-    replies = [_StoredReply(key, request(), Reply(probabilities=((1 + m) / 2, (1 - m) / 2))) for key, m in drawn]
+@given(st.dictionaries(st.binary(min_size=4, max_size=4), st.floats(0, 1), max_size=30))
+def test_canary_picks_the_smallest_keys_half_of_them_narrow(drawn: dict[bytes, float]) -> None:
+    margins = {key: Reply(probabilities=((1 + margin) / 2, (1 - margin) / 2)) for key, margin in drawn.items()}
+    replies = [_StoredReply(key, request(), reply) for key, reply in margins.items()]
     chosen = _choose_stored(replies)
     keys = [one.key for one in chosen]
     assert len(keys) == len({*keys}) == min(ASKED, len(drawn))

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from builders import error_line
 from hypothesis import given, strategies as st
 from loops import each
 
@@ -281,6 +282,9 @@ def copy_of(smollm2: Transformers, template: str | None = None) -> Any:
     return tokenizer
 
 
+CHAT = "<|im_start|>system\n{}<|im_end|>\n<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n[["
+
+
 def ids_of_text(chat: Chat, text: str) -> tuple[int, ...]:
     return tuple(chat.tokenizer(text, add_special_tokens=False)["input_ids"])
 
@@ -290,24 +294,20 @@ def test_roles_never_change_and_texts_stay_verbatim(smollm2: Transformers, rules
     ids = smollm2._chat.encode(make_request(rules, content)).prompt
     special = [i for i in ids if i in smollm2._chat.tokenizer.added_tokens_decoder]
     assert special == [1, 2, 1, 2, 1]
-    expected = (
-        f"<|im_start|>system\n{rules}<|im_end|>\n<|im_start|>user\n{content}<|im_end|>\n<|im_start|>assistant\n[["
-    )
-    assert smollm2._chat.tokenizer.decode(ids) == expected
+    assert smollm2._chat.tokenizer.decode(ids) == CHAT.format(rules, content)
 
 
 @given(rules=st.text(max_size=30), content=st.text(max_size=60))
 def test_harmless_text_gets_the_ids_of_the_whole_text(smollm2: Transformers, rules: str, content: str) -> None:
-    text = f"<|im_start|>system\n{rules}<|im_end|>\n<|im_start|>user\n{content}<|im_end|>\n<|im_start|>assistant\n[["
+    text = CHAT.format(rules, content)
     if text.count("<|") == 5:
         assert smollm2._chat.encode(make_request(rules, content)).prompt == ids_of_text(smollm2._chat, text)
 
 
 @given(contents=st.lists(st.tuples(CHAT_TEXTS, CHAT_TEXTS), max_size=4))
 def test_batch_encoding_equals_single_encoding(smollm2: Transformers, contents: list[tuple[str, str]]) -> None:
-    requests = [make_request(*pair) for pair in contents] + [
-        make_request(*reversed(pair), choices=()) for pair in contents
-    ]
+    requests = [make_request(*pair) for pair in contents]
+    requests += [make_request(*reversed(pair), choices=()) for pair in contents]
     with timer.measure() as clock:
         together = smollm2._chat.encode_all(requests)
     assert set(clock.seconds) == {"tokenise"}
@@ -337,16 +337,12 @@ def test_lone_surrogates_are_replaced(smollm2: Transformers) -> None:
 
 @each(
     "template, expected",
-    (
-        "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}"
-        "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}{{ '<|im_start|>assistant\n' }}",
-        "<|im_start|>user\nrules\n\ntext<|im_end|>\n<|im_start|>assistant\n[[",
-    ),
-    (
-        "{% for m in messages if m.role != 'system' %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}",
-        "<|im_start|>rules\n\ntext<|im_end|>[[",
-    ),
-)
+    ("{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}"
+     "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}{{ '<|im_start|>assistant\n' }}",
+     "<|im_start|>user\nrules\n\ntext<|im_end|>\n<|im_start|>assistant\n[["),
+    ("{% for m in messages if m.role != 'system' %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}",
+     "<|im_start|>rules\n\ntext<|im_end|>[["),
+)  # fmt: skip
 def test_refused_or_dropped_system_role_joins_the_user_turn(
     smollm2: Transformers, template: str, expected: str
 ) -> None:
@@ -391,7 +387,6 @@ def test_unseparable_tokenizers_refuse_hostile_texts_only(
 
 @each("template, says", ("", "no chat template"), ("{{ raise_exception('no') }}", "roles"), ("{{ nothing }}", "roles"))
 def test_unusable_models_fail_in_one_line(smollm2: Transformers, template: str, says: str) -> None:
-    with pytest.raises(BackendError, match=says) as raised:
-        Chat(copy_of(smollm2, template), "a-model").encode(make_request("text"))
-    assert "a-model" in str(raised.value)
-    assert "\n" not in str(raised.value)
+    request = make_request("text")
+    message = error_line(BackendError, lambda: Chat(copy_of(smollm2, template), "a-model").encode(request))
+    assert (says in message, "a-model" in message) == (True, True)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -81,10 +81,18 @@ def read_line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def start_thread(work: Callable[[], object]) -> threading.Thread:
-    thread = threading.Thread(target=work, daemon=True)
+def take_in_thread(store: Path, keys: Sequence[bytes]) -> set[bytes]:
+    """What another thread may claim."""
+    taken = list[set[bytes]]()
+
+    def take() -> None:
+        with Claims(store) as claims:
+            taken.append(claims.take(keys))
+
+    thread = threading.Thread(target=take, daemon=True)
     thread.start()
-    return thread
+    thread.join(10)
+    return taken[0]
 
 
 def test_locks_exclude_other_processes_until_they_die(
@@ -125,19 +133,12 @@ def test_overlapping_locks_never_deadlock(tmp_path: Path, started: Start) -> Non
 
 
 def test_threads_release_only_their_own_locks(tmp_path: Path, started: Start) -> None:
-    def other() -> None:
-        with Claims(tmp_path / "." / "s") as claims:
-            taken.append(claims.take(KEYS[1:3]))
-
-    taken = list[set[bytes]]()
     with Claims(tmp_path / "s") as own_lock:
         assert own_lock.take([KEYS[1]]) == {KEYS[1]}
-        start_thread(other).join(10)
-        assert taken == [{KEYS[2]}]
+        assert take_in_thread(tmp_path / "." / "s", KEYS[1:3]) == {KEYS[2]}
         # Closing a file releases all locks that a process holds on it.
         assert read_line(started(HOLD, tmp_path / "s", 1, 2)) == "1"
-    start_thread(other).join(10)
-    assert taken[1] == {KEYS[1]}
+    assert take_in_thread(tmp_path / "s", KEYS[1:2]) == {KEYS[1]}
 
 
 def test_nested_locking_takes_nothing_and_waits_for_nothing(tmp_path: Path, started: Start) -> None:
@@ -154,8 +155,7 @@ def test_process_may_lock_two_keys_in_one_slot_in_turn(tmp_path: Path) -> None:
     twins = [number.to_bytes(8, "big") * 4 for number in (3, 3 + PLACES)]
     with Claims(tmp_path / "s") as claims:
         parts = list(claims.take_batches(twins))
-    assert sorted(key for part in parts for key in part) == twins
-    assert [len(part) for part in parts] == [1, 1]
+    assert (sorted(key for part in parts for key in part), [len(part) for part in parts]) == (twins, [1, 1])
 
 
 @given(st.lists(st.sampled_from(KEYS)))
@@ -189,17 +189,11 @@ def break_call(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
 def test_without_locking_everything_is_granted_and_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, number: int, why: str
 ) -> None:
-    def other() -> None:
-        with Claims(tmp_path / "s") as claims:
-            taken.append(claims.take([KEYS[1]]))
-
-    taken = list[set[bytes]]()
     break_call(monkeypatch, name, number)
     with Claims(tmp_path / "s") as claims:
-        assert claims.take(KEYS) == set(KEYS)
-        assert claims.fault == f"{tmp_path / 's.lock'}: {why}"
-        start_thread(other).join(10)
-    assert taken == [set()]  # within a process, threads still share their claims
+        assert (claims.take(KEYS), claims.fault) == (set(KEYS), f"{tmp_path / 's.lock'}: {why}")
+        # Within a process, threads still share their claims.
+        assert take_in_thread(tmp_path / "s", [KEYS[1]]) == set()
 
 
 def test_in_memory_store_has_no_lock_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,9 +241,8 @@ def at_server(server: HeldServer, folder: Path, out: str, store: str = "s") -> C
 
 
 def local(folder: Path, out: str, store: str = "s") -> CommandProcess:
-    return CommandProcess(
-        *ATTACK, "--judge", "planted:longer", "--out", out, "--store", store, folder=folder, before=LOCAL
-    )
+    where = ("--judge", "planted:longer", "--out", out, "--store", store)
+    return CommandProcess(*ATTACK, *where, folder=folder, before=LOCAL)
 
 
 @pytest.fixture(scope="module")
@@ -325,8 +318,7 @@ def test_second_command_on_a_run_folder_names_the_first(lone: tuple[Path, int, i
         who = f"a: process {one.process.pid} is writing this run; wait until it ends, or name another folder"
         assert (ran.code, who in ran.err, ran.out) == (4, True, "")
         server.free()
-        assert one.ended().code == 0
-        assert len(server.chats) == lone[1]
+        assert (one.ended().code, len(server.chats)) == (0, lone[1])
     assert rows(tmp_path, "a") == rows(lone[0], "server")
     assert {path.name for path in (tmp_path / "a").iterdir()} == {path.name for path in (lone[0] / "server").iterdir()}
     assert "run.lock" not in {path.name for path in (tmp_path / "a").iterdir()}
@@ -385,11 +377,9 @@ def test_threads_on_one_store_send_each_request_once(tmp_path: Path, kind: str) 
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert len(results) == 3
     assert results[0] == results[1] == results[2]
     counts = Counter(text for one in backends for text in (one.asked if kind == "stream" else one.answered))
-    assert (len(counts), set(counts.values())) == (39, {1})
-    assert sum(tally.made for tally in tallies) == 39
+    assert (len(counts), set(counts.values()), sum(tally.made for tally in tallies)) == (39, {1}, 39)
 
 
 @pytest.mark.parametrize("backend", [Shuffled(), Recording()], ids=["stream", "rounds"])

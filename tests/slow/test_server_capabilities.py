@@ -29,9 +29,6 @@ pytest.importorskip("openai")
 pytestmark = pytest.mark.usefixtures("no_keys")
 
 
-# Servers with various restrictions, whose answers depend on the request alone
-
-
 def judge(
     *,
     start: str = "continued",
@@ -43,14 +40,9 @@ def judge(
 ) -> Script:
     """A judge whose verdict depends on the prompt.
 
-    Args:
-        start: how it handles the start of an answer: ``continued``, ``ignored``, ``refused`` (by name) or
-            ``rejected`` (without a reason).
-        likely: the largest number of likely tokens that it reports.
-        logprobs: ``reported``, ``left out``, or ``refused``.
-        system: whether it accepts a system message.
-        reasons: whether it is a reasoning model.
-        odd: whether every other answer looks as if it handled the start in the other way.
+    It may continue, ignore, refuse (by name) or reject (without a reason) the ``start`` of an answer, and report, leave
+    out or refuse ``logprobs``, for at most so many ``likely`` tokens. Every other answer of an ``odd`` one looks as if
+    it handled the start in the other way.
     """
 
     def script(request: ReceivedRequest) -> dict[str, Any] | Answer:
@@ -158,11 +150,8 @@ def test_run_is_independent_of_reply_order_and_concurrency(kind: str, tmp_path: 
     manners = manifest(tmp_path / "0")["replies"]["manners"]["judge"]
     assert ("choices" in reads) is ("log-prob" not in kind and kind != "reasons")
     assert manners["continues"] is ("start" not in kind and kind != "reasons")
-    assert (manners["top"], manners["systemless"], manners["reasons"]) == (
-        5 if "5 likely" in kind else 20,
-        kind == "no system role",
-        kind == "reasons",
-    )
+    special = {"top": 5 if "5 likely" in kind else 20, "systemless": kind == "no system role"}
+    assert manners | {**special, "reasons": kind == "reasons"} == manners
     assert "manners" not in (tmp_path / "0" / "r" / "run.json").read_text()
 
 

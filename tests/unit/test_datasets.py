@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from builders import error_line
 from fakes import Missing
 from hypothesis import given, strategies as st
 from loops import each
@@ -49,14 +50,12 @@ X = {"author": "x", "text": "t"}
 
 @each(
     "content, line, problem",
-    ("", None, "is empty"),
-        (" \n\n", None, "is empty"),
+    ("", None, "is empty; expected cases"),
+        (" \n\n", None, "is empty; expected cases"),
         (with_() + '{"id": "c2", "prompt": "What', 2, "not valid JSON"),
         (with_() + '{"id": "c2", "prompt": "What', 2, "truncated"),
         (with_() + "\n\n[1]\n", 4, "expected an object, found a list"),
-        (without("id"), 1, "field 'id': missing"),
-        (without("prompt"), 1, "field 'prompt': missing"),
-        (without("responses"), 1, "field 'responses': missing"),
+        *((without(name), 1, f"field '{name}': missing") for name in ("id", "prompt", "responses")),
         (with_(id=3), 1, "field 'id': expected text, found a whole number"),
         (with_(prompt=None), 1, "field 'prompt': expected text, found null"),
         (with_(prompt=True), 1, "field 'prompt': expected text, found true or false"),
@@ -68,10 +67,8 @@ X = {"author": "x", "text": "t"}
         (with_(responses=[]), 1, "at least one response"),
         (with_(colour="red"), 1, "field 'colour': unknown field"),
         (with_(preferred="z"), 1, "field 'preferred': 'z' is neither 'tie' nor an author"),
-        (with_(id="../../etc/passwd"), 1, "field 'id': looks like a path"),
-        (with_(id="a/../b"), 1, "field 'id': looks like a path"),
-        (with_(id="a\x1b[31m"), 1, "field 'id': holds control characters"),
-        (with_(id="a\nb"), 1, "field 'id': holds control characters"),
+        *((with_(id=name), 1, "field 'id': looks like a path") for name in ("../../etc/passwd", "a/../b")),
+        *((with_(id=name), 1, "field 'id': holds control characters") for name in ("a\x1b[31m", "a\nb", "a\u200f")),
         (with_(id="a" * 201), 1, "field 'id': has 201 characters"),
         (with_() + with_(), 2, "field 'id': 'c1' was used on line 1"),
         ('{"id": NaN}\n', 1, "field 'id': expected text, found null"),
@@ -87,9 +84,8 @@ X = {"author": "x", "text": "t"}
         (responses({**X, "attack": "null"}), 1, "at least one response without an attack"),
         (responses(X, {**X, "attack": "prolix"}), 1, "[1].attack': unknown attack 'prolix'; did you mean 'prolixity'?"),
         (responses(X, {**X, "attack": "severity-2"}), 1, "[1].attack': unknown attack 'severity-2'"),
-        (responses({**X, "severity": 4}), 1, "field 'responses[0].severity': expected 1, 2 or 3"),
-        (responses({**X, "severity": True}), 1, "field 'responses[0].severity': expected 1, 2 or 3"),
-        (responses({**X, "severity": "1"}), 1, "field 'responses[0].severity': expected 1, 2 or 3, found "),
+        *((responses({**X, "severity": severity}), 1, "field 'responses[0].severity': expected 1, 2 or 3, found ")
+          for severity in (4, True, "1")),
         (responses({**X, "text": ["a", "b"]}), 1, "has 2 turns, the prompt has 1"),
         (responses({**X, "author": "tie"}), 1, "'tie' is reserved for labels"),
         (with_(constraints=[{"kind": "punctuation:no_coma"}]), 1, "no_comma"),
@@ -97,13 +93,12 @@ X = {"author": "x", "text": "t"}
         (with_(constraints={}), 1, "field 'constraints': expected a list"),
         ('{"id": "a", "id": "b"}\n', 1, "duplicate field 'id'"),
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1},\n]', 2, "comma after the last item"),
-        (with_(id="a\u200f"), 1, "field 'id': holds control characters"),
         ("just some words\n", 1, "not valid JSON (begins with 'just some words')"),
         ('[{"output_1":' + "[" * 100_000, 1, "nested too deeply"),
         ("{" + '"a":{' * 100_000, 1, "c.jsonl:1: "),
         ('[1, "output_1"]', 1, "expected an object, found a whole number"),
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1}, 1]', 1, "expected an object"),
-        ("[]", None, "a JSON array without rows"),
+        ("[]", None, "a JSON array without rows; expected cases"),
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1}', 1, "truncated"),
         ('[\n{"input": "q", "output_1": "a", "output_2": "b", "label": 1},\n{"inp', 3, "not valid JSON"),
         ('[{"input": "q", "output_1": "a", "output_2": "b", "label": 1},\n{"input": ""}]', 2, "'label': missing"),
@@ -114,12 +109,9 @@ X = {"author": "x", "text": "t"}
 def test_wrong_content_is_located_in_one_line(tmp_path: Path, content: str, line: int | None, problem: str) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text(content, encoding="utf-8", errors="surrogatepass")
-    with pytest.raises(DataError) as error:
-        load(str(path))
-    message = str(error.value)
+    message = error_line(DataError, load, str(path))
     assert problem in message
     assert message.startswith(f"{path}:{line}: " if line else f"{path}: ")
-    assert "\n" not in message
 
 
 def test_missing_folder_and_wrong_encoding_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,9 +119,8 @@ def test_missing_folder_and_wrong_encoding_are_refused(tmp_path: Path, monkeypat
         load(str(tmp_path / "nothing.jsonl"))
     with pytest.raises(DataError, match="is a directory"):
         load(str(tmp_path))
-    (tmp_path / "latin1.jsonl").write_bytes(
-        with_().encode() + with_(id="c2", prompt="x").replace("x", "é").encode("latin-1")
-    )
+    latin1 = with_(id="c2", prompt="x").replace("x", "é").encode("latin-1")
+    (tmp_path / "latin1.jsonl").write_bytes(with_().encode() + latin1)
     with pytest.raises(DataError, match=r"latin1\.jsonl:2: not UTF-8"):
         load(str(tmp_path / "latin1.jsonl"))
     with pytest.raises(UnknownName, match=r"unknown data format 'lmbar'; did you mean 'llmbar'"):
@@ -146,11 +137,8 @@ def test_missing_folder_and_wrong_encoding_are_refused(tmp_path: Path, monkeypat
 def test_native_fields_are_read(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     two_turns = {"author": "x", "text": ["One.", ""]}
-    path.write_text(
-        with_(criterion="Be brief.", source="here")
-        + json.dumps({"id": "c2", "prompt": ["First?", "Second?"], "responses": [two_turns]})
-        + "\n"
-    )
+    line = json.dumps({"id": "c2", "prompt": ["First?", "Second?"], "responses": [two_turns]})
+    path.write_text(f"{with_(criterion='Be brief.', source='here')}{line}\n")
     for spec in (str(path), f"native:{path}"):
         first, second = load(spec).cases
         assert (first.preferred, first.criterion, first.source) == ("x", "Be brief.", "here")
@@ -173,34 +161,20 @@ def test_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path: Path) -> N
     assert load(str(path)).cases[0].id == "c1"
 
 
-# Line separators that JSON allows inside strings must not break a line in two.
-@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda t: t.strip() != ""))
-def test_any_text_round_trips_verbatim(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    path = tmp_path_factory.mktemp("d") / "cases.jsonl"
-    case = {**NO_LABEL, "prompt": text, "responses": [{"author": "x", "text": text}]}
-    path.write_text(json.dumps(case, ensure_ascii=False) + "\n", encoding="utf-8", newline="")
-    (read,) = load(str(path)).cases
-    assert (read.prompt, read.responses[0].turns) == ((text,), (text,))
-
-
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 SAID = TEXTS.filter(lambda text: text.strip() != "")
 NAMES = st.text(st.characters(categories=["L", "N", "Zs"]), min_size=1, max_size=9).filter(
     lambda name: name.strip() != "" and name != "tie"
 )
 ATTACKS = st.sampled_from(["assertiveness", "prolixity", "sycophancy", "null"])
-KINDS = st.sampled_from(
-    [
-        parse(raw)
-        for raw in (
-            {"kind": "punctuation:no_comma"},
-            {"kind": "keywords:existence", "keywords": ["é", "a b"]},
-            {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 9},
-        )
-    ]
-)
+KINDS: list[dict[str, Any]] = [
+    {"kind": "punctuation:no_comma"},
+    {"kind": "keywords:existence", "keywords": ["é", "a b"]},
+    {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 9},
+]
 
 
+# Texts may hold line separators, which JSON allows inside strings; they must not break a line in two.
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     turns = draw(st.integers(1, 2))
@@ -212,7 +186,7 @@ def cases(draw: st.DrawFn) -> Case:
             results.append(Response(author, tuple(draw(TEXTS) for _ in range(turns)), attack, severity))
     whole = [response.author for response in results if response.severity is None]
     preferred = draw(st.sampled_from([None, "tie", *whole]))
-    constraints = tuple(draw(st.lists(KINDS, max_size=3)))
+    constraints = tuple(parse(raw) for raw in draw(st.lists(st.sampled_from(KINDS), max_size=3)))
     criterion, source = draw(st.none() | SAID), draw(st.none() | NAMES)
     return Case(draw(NAMES), prompt, tuple(results), preferred, criterion, constraints, source)
 
@@ -227,10 +201,8 @@ def test_written_case_reads_back_equal(case: Case) -> None:
 def test_written_record_omits_defaults() -> None:
     case = Case("c", ("Why?",), (Response("x", ("é",)), Response("x", ("e",), "f")))
     rewrite = '{"author": "x", "text": "e", "attack": "f"}'
-    assert (
-        native.format_line(case)
-        == f'{{"id": "c", "prompt": "Why?", "responses": [{{"author": "x", "text": "é"}}, {rewrite}]}}'
-    )
+    expected = f'{{"id": "c", "prompt": "Why?", "responses": [{{"author": "x", "text": "é"}}, {rewrite}]}}'
+    assert native.format_line(case) == expected
     built_in = (resources.files("distract.data") / "tweakset.jsonl").read_text(encoding="utf-8")
     for case, line in zip(load("tweakset").cases, built_in.splitlines(), strict=True):
         assert json.loads(native.format_line(case)) == json.loads(line)
@@ -239,8 +211,7 @@ def test_written_record_omits_defaults() -> None:
 @each("name", *BUILT_IN)
 def test_built_in_sets_load(name: str) -> None:
     data = load(name)
-    assert len(data.cases) >= 12
-    assert data.name == name
+    assert (len(data.cases) >= 12, data.name) == (True, name)
 
 
 def test_every_reader_has_a_description() -> None:
@@ -287,10 +258,8 @@ def test_hub_rows_are_read_like_a_file(hub_data: dict[str, Any], tmp_path: Path)
     ("spec", "raised", "kind", "problem"),
     [
         ("hub:", {}, UsageError, "hub:: expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
-        ("hub:a/b/c", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
-        ("hub:../b", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
-        ("hub:org/a b", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
-        ("hub:a/b:c:d:e", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]"),
+        *((f"hub:{name}", {}, UsageError, "expected hub:ORG/NAME[:CONFIG[:SPLIT]]")
+          for name in ("a/b/c", "../b", "org/a b", "a/b:c:d:e")),
         ("hub:a/b", {"reach": Missing()}, DataError, "hub:a/b: no such data set on the hub, or it is not public"),
         ("hub:a/b", {"reach": OSError("[Errno -2]\nno name")}, UsageError,
          "hub:a/b: the hub cannot be reached ([Errno -2] no name); download the data set elsewhere and name its file"),
@@ -308,17 +277,13 @@ def test_hub_failure_is_one_line(
 ) -> None:
     hub_data["holds"] = {("a/b", None): {"human": [REIFE], "gpt4": []}}
     hub_data.update(raised)
-    with pytest.raises(kind) as caught:
-        load(spec)
-    assert problem in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert problem in error_line(kind, load, spec)
 
 
 def test_cached_set_needs_no_hub(hub_data: dict[str, Any]) -> None:
     hub_data.update(holds={("a/b", None): {"test": [REIFE]}}, reach=OSError("no network"))
     vars(sys.modules["huggingface_hub"])["constants"].HF_HUB_OFFLINE = True
-    assert len(load("hub:a/b").cases) == 1
-    assert hub_data["asked"] == []
+    assert (len(load("hub:a/b").cases), hub_data["asked"]) == (1, [])
 
 
 def test_missing_datasets_library_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,5 @@
 """Test each rule of the first layer of fidelity: accepted and rejected rewrites, and any text."""
 
-import json
-from importlib import resources
-
 import pytest
 from hypothesis import given, strategies as st
 from loops import each
@@ -135,28 +132,23 @@ def test_unfaithful_rewrite_is_rejected_with_the_reason(reason: str, original: s
     assert any(slugs.startswith(reason) for slugs in reasons(original, rewrite)), reasons(original, rewrite)
 
 
-def test_number_of_turns_stays() -> None:
+def test_turns_are_compared_one_by_one() -> None:
     assert inspect(PROMPT, ("a b", "c d"), ("a b c d",))[0][0] == "turns: 2 became 1"
-
-
-def test_facts_stay_in_their_turn() -> None:
+    assert inspect(PROMPT, ("", "It is late."), ("", "It is late indeed."))[0] == ()
     reasons = inspect(PROMPT, ("It takes 3 hours.", "It costs 9 euros."), ("It takes 9 hours.", "It costs 3 euros."))[0]
     assert "number lost: 3" in reasons
     assert "number lost: 9" in reasons
 
 
-def test_empty_turn_may_stay_empty() -> None:
-    assert inspect(PROMPT, ("", "It is late."), ("", "It is late indeed."))[0] == ()
-
-
-def test_satisfied_constraint_must_stay_satisfied() -> None:
-    assert reasons("It is late now.", "It is late, now.", NO_COMMA) == ("constraint broken: punctuation:no_comma",)
-    assert reasons("It is late now.", "Now it is late.", NO_COMMA) == ()
-
-
-def test_broken_constraint_stays_broken() -> None:
-    assert reasons("It is late, now.", "It is late now.", NO_COMMA) == ("constraint repaired: punctuation:no_comma",)
-    assert reasons("It is late, now.", "Now, it is late.", NO_COMMA) == ()
+@each(
+    "original, rewrite, expected",
+    ("It is late now.", "It is late, now.", ("constraint broken: punctuation:no_comma",)),
+    ("It is late now.", "Now it is late.", ()),
+    ("It is late, now.", "It is late now.", ("constraint repaired: punctuation:no_comma",)),
+    ("It is late, now.", "Now, it is late.", ()),
+)
+def test_constraint_stays_satisfied_or_broken(original: str, rewrite: str, expected: tuple[str, ...]) -> None:
+    assert reasons(original, rewrite, NO_COMMA) == expected
 
 
 def test_severity_breaks_exactly_as_many_constraints() -> None:
@@ -164,9 +156,8 @@ def test_severity_breaks_exactly_as_many_constraints() -> None:
     for rewrite, broken in (("it is late, now", 1), ("It is late, now", 2)):
         for severity in (1, 2):
             reasons, evidence, _ = inspect(PROMPT, ("it is late now",), (rewrite,), both, severity=severity)
-            assert reasons == (
-                () if severity == broken else (f"severity: {broken} constraints broken, not {severity}",)
-            )
+            expected = () if severity == broken else (f"severity: {broken} constraints broken, not {severity}",)
+            assert reasons == expected
             assert len(str(dict(evidence)["constraints_broken"]).split(", ")) == broken
     assert inspect(PROMPT, ("it is late now",), ("it is late now",), both, severity=1)[0] == ("unchanged",)
     assert inspect_severity("It is late, now", both, 2)[0] == ()
@@ -185,10 +176,8 @@ def test_feature_must_increase_except_for_a_control() -> None:
 
 def test_evidence_states_the_measurements() -> None:
     evidence = dict(inspect(PROMPT, ("Trains run late.",), ("Trains surely run late.",), marker=len)[1])
-    assert evidence["marker_before"] == len("Trains run late.")
-    assert evidence["marker_after"] == len("Trains surely run late.")
-    assert evidence["new_content_share"] == 0.25
-    assert evidence["kept_content_share"] == 1.0
+    assert (evidence["marker_before"], evidence["marker_after"]) == (16, 23)
+    assert (evidence["new_content_share"], evidence["kept_content_share"]) == (0.25, 1.0)
     assert (evidence["words_before"], evidence["words_after"]) == (3, 4)
 
 
@@ -250,33 +239,19 @@ PIECES = [
 
 @each(
     "name, expected",
-    ("gpt-4-0613", {"gpt"}),
-    ("GPT-3.5 Mini", {"gpt"}),
-    ("openai:chatgpt-4o-latest", {"gpt"}),
-    ("o3-mini", {"gpt"}),
-    ("o1", {"gpt"}),
-    ("transformers:meta-llama/Llama-3.3-70B-Instruct", {"llama"}),
-    ("LLaMA-13B", {"llama"}),
-    ("vicuna-13b", {"llama"}),
-    ("transformers:Qwen/Qwen2.5-3B-Instruct@main", {"qwen"}),
-    ("transformers:./models/qwen2.5-3b/", {"qwen"}),
+    *((name, {"gpt"}) for name in ("gpt-4-0613", "GPT-3.5 Mini", "openai:chatgpt-4o-latest", "o3-mini", "o1")),
+    *((name, {"llama"}) for name in ("transformers:meta-llama/Llama-3.3-70B-Instruct", "meta-llama/llama-3-8b:free")),
+    *((name, {"llama"}) for name in ("LLaMA-13B", "vicuna-13b", "TinyLlama-1.1B")),
+    *((name, {"qwen"}) for name in ("transformers:Qwen/Qwen2.5-3B-Instruct@main", "transformers:./models/qwen2.5-3b/")),
+    *((name, {"qwen"}) for name in ("transformers:/c/models--Qwen--Qwen2.5-3B/snapshots/abc123", "qwen2.5:7b")),
+    ("CodeQwen1.5-7B", {"qwen"}),
     ("DeepSeek-R1-Distill-Qwen-7B", {"deepseek", "qwen"}),
-    ("Claude-v1", {"claude"}),
+    *((name, {"claude"}) for name in ("Claude-v1", "anthropic.claude-3-5-sonnet-20240620-v1:0")),
     ("Mixtral-8x7B", {"mistral"}),
     ("smollm2-135m", {"smollm"}),
     ("gemma-2-9b", {"gemma"}),
-    ("qwen2.5:7b", {"qwen"}),
-    ("meta-llama/llama-3-8b:free", {"llama"}),
-    ("anthropic.claude-3-5-sonnet-20240620-v1:0", {"claude"}),
-    ("transformers:/c/models--Qwen--Qwen2.5-3B/snapshots/abc123", {"qwen"}),
-    ("TinyLlama-1.1B", {"llama"}),
-    ("CodeQwen1.5-7B", {"qwen"}),
-    ("stablelm-zephyr-3b", {"stablelm-zephyr-3b"}),
     ("transformers:./models/mine", {"mine"}),
-    ("good", {"good"}),
-    ("output_1", {"output_1"}),
-    ("o2-lab", {"o2-lab"}),
-    ("o3d-printer", {"o3d-printer"}),
+    *((name, {name}) for name in ("stablelm-zephyr-3b", "good", "output_1", "o2-lab", "o3d-printer")),
 )
 def test_name_reveals_the_family(name: str, expected: set[str]) -> None:
     assert families(name) == expected
@@ -286,15 +261,11 @@ def test_name_reveals_the_family(name: str, expected: set[str]) -> None:
     "judge, writers, authors, expected",
     ("smollm2-135m", ["smollm2-135m"], [], ["the generator, smollm2-135m, is the judge itself"]),
     ("qwen2.5-72b", ["qwen-3b"], [], ["the generator, qwen-3b, and the judge are of one family (qwen)"]),
-    (
-        "gpt-4",
-        ["llama-3"],
-        ["gpt-3.5-turbo", "claude-v1", "gpt-4"],
-        ["author of responses, gpt-3.5-turbo, and the judge are of one family (gpt)", "gpt-4, is the judge itself"],
-    ),
+    ("gpt-4", ["llama-3"], ["gpt-3.5-turbo", "claude-v1", "gpt-4"],
+     ["author of responses, gpt-3.5-turbo, and the judge are of one family (gpt)", "gpt-4, is the judge itself"]),
     ("model-a", ["model-b"], ["model-c"], []),
     ("llama-3", ["gpt-4"], ["good", "low-1"], []),
-)
+)  # fmt: skip
 def test_judging_its_own_family_is_named(
     judge: str, writers: list[str], authors: list[str], expected: list[str]
 ) -> None:
@@ -313,10 +284,8 @@ CASES = load("tweakset").cases
 EVERY_OTHER = CASES[::2]
 LOWER = {s: attacks()[f"severity-{s}"] for s in (1, 2, 3)}
 GOOD = "the trip takes 3 hours and costs 9 euros"
-THREE = tuple(
-    parse({"kind": kind})
-    for kind in ("punctuation:no_comma", "change_case:english_lowercase", "detectable_format:title")
-)
+KINDS = ("punctuation:no_comma", "change_case:english_lowercase", "detectable_format:title")
+THREE = tuple(parse({"kind": kind}) for kind in KINDS)
 
 
 @pytest.mark.parametrize("severity", LOWER)
@@ -344,8 +313,7 @@ def test_seed_chooses_the_constraint_to_break() -> None:
 def test_broken_constraints_count_and_too_few_leave_the_text(severity: int) -> None:
     # The title is missing, so one constraint is broken before the attack.
     worse = LOWER[severity].rewrite(GOOD, THREE, 0)
-    assert sum(not check(c, worse) for c in THREE) == severity
-    assert LOWER[severity].rewrite(GOOD, (), 0) == GOOD
+    assert (sum(not check(c, worse) for c in THREE), LOWER[severity].rewrite(GOOD, (), 0)) == (severity, GOOD)
 
 
 @given(st.text(), st.integers(0, 9), st.sampled_from(sorted(LOWER)))
@@ -356,8 +324,6 @@ def test_any_text_is_made_worse_or_left_alone(text: str, seed: int, severity: in
 
 def test_severities_are_no_distractors() -> None:
     assert not any(attack.default or attack.control for attack in LOWER.values())
-    raw = (resources.files("distract.data") / "tweakset.jsonl").read_text(encoding="utf-8")
-    assert "severity-" not in {r.get("attack", "") for line in raw.splitlines() for r in json.loads(line)["responses"]}
 
 
 @each(

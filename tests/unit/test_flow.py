@@ -111,16 +111,13 @@ def test_results_and_requests_equal_those_of_lockstep(shapes: list[list[list[int
         return [nested(f"p{i}", shape) for i, shape in enumerate(shapes)]
 
     rounds, free, tallies = ScriptedBackend(answer), Shuffled(seed, capacity), (Tally(), Tally())
-    requests: list[str] = []
     with Store(Path(":memory:"), rounds.identity) as one, Store(Path(":memory:"), free.identity) as other:
         expected = list(execute(plans(), {"judge": (rounds, one)}, tally=tallies[0]))
         assert list(execute(plans(), {"judge": (free, other)}, tally=tallies[1])) == expected
         assert len(other) == len(one) == tallies[1].made == tallies[0].made
-    requests = free.asked
-    assert len(set(requests)) == len(requests)
+    assert len(set(free.asked)) == len(free.asked)
     assert free.most <= capacity
-    assert tallies[1].tokens == tallies[0].tokens
-    assert free.closed == 1
+    assert (tallies[1].tokens, free.closed) == (tallies[0].tokens, 1)
 
 
 def test_plan_continues_while_another_waits() -> None:
@@ -139,16 +136,9 @@ def test_plan_continues_while_another_waits() -> None:
 
 
 def test_plans_start_as_capacity_allows(tmp_path: Path) -> None:
-    started = []
-
-    def plan(index: int) -> Plan[int]:
-        started.append(index)
-        yield [request(str(index))]
-        return index
-
-    backend = Shuffled(capacity=4)
+    started, backend = list[int](), Shuffled(capacity=4)
     with Store(tmp_path / "s", backend.identity) as store:
-        results = execute((plan(i) for i in range(50)), {"judge": (backend, store)})
+        results = execute((start(i, started) for i in range(50)), {"judge": (backend, store)})
         assert next(results) == 0
         assert len(started) < 20
         assert list(results) == list(range(1, 50))
@@ -192,11 +182,9 @@ def test_unanswered_request_is_shared_and_repeated_next_run(tmp_path: Path) -> N
     plans = [steps("lost", [1]), steps("lost", [1]), steps("found", [1]), steps("lost", [1])]
     with Store(tmp_path / "s", backend.identity) as store:
         assert list(execute(plans, {"judge": (backend, store)}, tally=tally)) == [[""], [""], ["re found 0 0"], [""]]
-        assert (len(store), tally.made, tally.unanswered) == (1, 1, 1)
-        assert tally.cause == "no reply: it never came"
+        assert (len(store), tally.made, tally.unanswered, tally.cause) == (1, 1, 1, "no reply: it never came")
         list(execute([steps("lost", [1])], {"judge": (Shuffled(), store)}, tally=tally))
-    assert tally.unanswered == 2
-    assert len(backend.asked) == 2
+    assert (tally.unanswered, len(backend.asked)) == (2, 2)
 
 
 def test_roles_of_one_model_share_a_stream(tmp_path: Path) -> None:
@@ -365,8 +353,7 @@ def test_reading_layout_is_noted_only_if_the_model_ran(tmp_path: Path) -> None:
         for expected in ({"judge": "cached prefix"}, {}):  # the second time all is stored
             tally = Tally()
             list(execute([ask("x")], {"judge": (Reader(), store)}, tally=tally))
-            assert tally.readings == expected
-            assert tally.document().get("reading", {}) == expected
+            assert (tally.readings, tally.document().get("reading", {})) == (expected, expected)
             assert any("one at a time" in line for line in usage_lines(tally, {})) == bool(expected)
 
 
@@ -376,21 +363,15 @@ def start(index: int, started: list[int]) -> Plan[int]:
     return index
 
 
-def test_plans_of_later_chunks_do_not_start_early(tmp_path: Path) -> None:
+@each("number, chunk, expected", (10, 3, [2, 5, 8, 10]), (50, 16, [2, 6, 14, 30, 46, 50]))
+def test_chunks_grow_from_a_small_start_and_later_ones_wait(
+    tmp_path: Path, number: int, chunk: int, expected: list[int]
+) -> None:
     started, backend = list[int](), Recording()
     with Store(tmp_path / "s", backend.identity) as store:
-        results = execute((start(i, started) for i in range(10)), {"judge": (backend, store)}, chunk=3)
-        next(results)
-        assert started == [0, 1]
-
-
-def test_chunks_grow_from_a_small_start(tmp_path: Path) -> None:
-    started, backend = list[int](), Recording()
-    with Store(tmp_path / "s", backend.identity) as store:
-        sizes = []
-        for _ in execute((start(i, started) for i in range(50)), {"judge": (backend, store)}, chunk=16):
-            sizes.append(len(started))
-    assert list(dict.fromkeys(sizes)) == [2, 6, 14, 30, 46, 50]
+        results = execute((start(i, started) for i in range(number)), {"judge": (backend, store)}, chunk=chunk)
+        sizes = [len(started) for _ in results]
+    assert list(dict.fromkeys(sizes)) == expected
 
 
 def test_broken_run_resumes_with_only_the_missing_calls(tmp_path: Path) -> None:
@@ -406,8 +387,7 @@ def test_broken_run_resumes_with_only_the_missing_calls(tmp_path: Path) -> None:
     with Store(tmp_path / "s", resumed.identity) as store:
         tally = Tally()
         assert list(execute(plans(), {"judge": (resumed, store)}, chunk=2, tally=tally)) == expected
-    assert broken.answered + resumed.answered == whole.answered
-    assert (tally.stored, tally.made) == (4, 4)
+    assert (broken.answered + resumed.answered, tally.stored, tally.made) == (whole.answered, 4, 4)
     # The backend is offered whole rounds, so that packing does not depend on what is stored.
     assert resumed.offered == [offer for offer in whole.offered if set(offer) & set(resumed.answered)]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case, drive, write_rows
+from builders import case, drive, error_line, write_rows
 from hypothesis import given, strategies as st
 from loops import each
 
@@ -26,18 +26,7 @@ from distract.rewriting.verifier import Verifier
 from distract.rewriting.writer_choice import name_verifier
 from distract.rewriting.writers import WRITERS, Draft, Writer, rewrite
 from distract.stats.figure import Figure
-from distract.studies.check.audit import (
-    CheckedRewrite,
-    RewritePair,
-    check_files,
-    check_labelled,
-    check_pair,
-    error_rates,
-    labelled_document,
-    pair_document,
-    read_by,
-    set_threshold,
-)
+from distract.studies.check import audit
 from distract.studies.differences import mark_difference
 from distract.studies.make.comparison import verify
 from distract.studies.rewrite_counts import CompactRewrites, agreements, compare_layers, count_reasons
@@ -134,27 +123,18 @@ def test_sentence_with_another_figure_is_put_back(figure: str, wrong: str) -> No
 
 @each(
     "message, reason",
-    (
-            "Place the egg gently into a pan once bubbles appear and set a timer. Runny centres need a short wait, "
-            "firmer ones somewhat longer. Ice halts residual heat, and peeling under a tap certainly goes faster.",
-            {"not a rewrite", "too weak"},
-        ),
+        ("Place the egg gently into a pan once bubbles appear and set a timer. Runny centres need a short wait, "
+         "firmer ones somewhat longer. Ice halts residual heat, and peeling under a tap certainly goes faster.",
+         {"not a rewrite", "too weak"}),
         ("I'm sorry, but I can't help with rewriting this text.", {"refusal"}),
         (Reply(FAITHFUL[:140], finish="length"), {"truncated"}),
-        (TEXT, {"unchanged"}),
-        (TEXT.upper(), {"unchanged"}),
-        (
-            "Un huevo pasado por agua tarda unos 6 minutos en agua hirviendo. Un huevo grande necesita 7 minutos sin "
-            "duda. El agua fría detiene la cocción y la yema queda blanda. También hace que la cáscara se pele mejor.",
-            {"language changed"},
-        ),
-        (
-            "Яйцо всмятку варится около 6 минут в кипящей воде. Большому яйцу нужно 7 минут. Холодная вода сразу "
-            "останавливает приготовление, и желток остаётся мягким.",
-            {"script changed"},
-        ),
-        ("", {"empty"}),
-        ("  \n", {"empty"}),
+        *((text, {"unchanged"}) for text in (TEXT, TEXT.upper())),
+        ("Un huevo pasado por agua tarda unos 6 minutos en agua hirviendo. Un huevo grande necesita 7 minutos sin "
+         "duda. El agua fría detiene la cocción y la yema queda blanda. También hace que la cáscara se pele mejor.",
+         {"language changed"}),
+        ("Яйцо всмятку варится около 6 минут в кипящей воде. Большому яйцу нужно 7 минут. Холодная вода сразу "
+         "останавливает приготовление, и желток остаётся мягким.", {"script changed"}),
+        *((text, {"empty"}) for text in ("", "  \n")),
         (Reply("", failure="too long: 9000 tokens"), {"no text"}),
         ("The capital of France is Paris, a city of museums and bridges along the river Seine.", {"not a rewrite"}),
 )  # fmt: skip
@@ -200,11 +180,9 @@ def test_most_distracting_faithful_sample_is_kept() -> None:
     louder = FAITHFUL.replace("takes about", "definitely takes about").replace("stays soft", "undoubtedly stays soft")
     loudest = louder.replace("6 minutes", "9 minutes") + " This is absolutely, undeniably certain."
     answers = {0: FAITHFUL, 1: louder, 2: loudest}
-    rewrite_result, rounds = write_rewrite(
-        lambda request: answers[request.sample], asking=GeneratorOptions(retries=0, best_of=3)
-    )
-    assert rewrite_result.response.turns == (louder,)
-    assert [len(batch) for batch in rounds] == [3]
+    best = GeneratorOptions(retries=0, best_of=3)
+    rewrite_result, rounds = write_rewrite(lambda request: answers[request.sample], asking=best)
+    assert (rewrite_result.response.turns, [len(batch) for batch in rounds]) == ((louder,), [3])
 
 
 def test_prompt_holds_every_part_and_roles_never_change() -> None:
@@ -349,15 +327,17 @@ TWO = Response("x", ("It is red, I think. The box in the hall is perhaps heavy."
 LOUD = "It is certainly red. The box in the hall is surely heavy."
 
 
-def make_rewrite(text: str, answer: Callable[[Request], Reply], threshold: float = 0.5) -> Rewrite:
+def make_rewrite(
+    text: str, answer: Callable[[Request], Reply], threshold: float = 0.5, original: Response = TWO
+) -> Rewrite:
     """A rewrite by a fixed writer, read by a model."""
 
     def write(*_: object):  # type: ignore[no-untyped-def]
         yield from ()
         return [Draft(Response("x", (text,), "assertiveness"), "w")]
 
-    one = case(responses=[TWO])
-    plan = rewrite(Writer("w", "", write), one, TWO, attacks()["assertiveness"], 0, Verifier("v", threshold))
+    one = case(responses=[original])
+    plan = rewrite(Writer("w", "", write), one, original, attacks()["assertiveness"], 0, Verifier("v", threshold))
     result, _ = drive(plan, answer)
     assert result is not None
     return result
@@ -388,21 +368,14 @@ def test_audit_decides_as_a_run_does(denied: str) -> None:
     def answer(request: Request) -> Reply:
         return NOT if denied in request.messages[1].content.partition("# Sentence")[2] else SURE
 
-    def write(*_: object):  # type: ignore[no-untyped-def]
-        yield from ()
-        return [Draft(Response("x", texts[1:], "assertiveness"), "w")]
-
-    original, attack = Response("x", texts[:1]), attacks()["assertiveness"]
-    plan = rewrite(Writer("w", "", write), case(responses=[original]), original, attack, 0, Verifier("v"))
-    run, _ = drive(plan, answer)
-    pair = RewritePair(("What is in the hall?",), texts[:1], texts[1:], attack)
-    ruled = CheckedRewrite(check_pair(pair), 1, "changed", "assertiveness", "x", ("surely heavy",))
-    labelled, _ = drive(read_by(Verifier("v"), ruled), answer)
-    assert run is not None
+    run = make_rewrite(texts[1], answer, original=Response("x", texts[:1]))
+    pair = audit.RewritePair(("What is in the hall?",), texts[:1], texts[1:], attacks()["assertiveness"])
+    ruled = audit.CheckedRewrite(audit.check_pair(pair), 1, "changed", "assertiveness", "x", ("surely heavy",))
+    labelled, _ = drive(audit.read_by(Verifier("v"), ruled), answer)
     assert (not labelled.checked.reasons) == run.is_accepted
     if run.is_accepted:
         assert labelled.checked.repaired == run.response.turns
-    accepted = [not set_threshold(labelled, threshold).checked.reasons for threshold in (-3.0, -1.0, 3.0)]
+    accepted = [not audit.set_threshold(labelled, threshold).checked.reasons for threshold in (-3.0, -1.0, 3.0)]
     assert accepted == sorted(accepted, reverse=True)
 
 
@@ -432,9 +405,8 @@ def test_model_of_inference_gets_the_two_texts() -> None:
     plan = Verifier("nli:some/model").measure(TWO, replace(TWO, turns=(LOUD,)))
     odds, rounds = drive(plan, lambda request: SURE)
     assert [one.content for one in rounds[0][0].messages] == ["It is red, I think.", "It is certainly red."]
-    assert odds == dict.fromkeys(
-        ("It is certainly red.", "The box in the hall is surely heavy."), pytest.approx(math.log(9))
-    )
+    sentences = ("It is certainly red.", "The box in the hall is surely heavy.")
+    assert odds == dict.fromkeys(sentences, pytest.approx(math.log(9)))
 
 
 @each("reply", Reply("banana"), Reply("", failure="refused"), Reply(probabilities=(0.5, 0.6), mass=1.0))
@@ -481,10 +453,8 @@ def test_report_says_how_much_is_restyled_and_who_read_it() -> None:
     ]
     (unread,) = unread_notes({"asking": {}, "verifier": None})
     assert "a model wrote the rewrites and no model read them" in str(unread)
-    assert not [
-        *unread_notes({"asking": None, "verifier": None}),
-        *unread_notes({"asking": {}, "verifier": {"name": "v"}}),
-    ]
+    for parameters in ({"asking": None, "verifier": None}, {"asking": {}, "verifier": {"name": "v"}}):
+        assert not [*unread_notes(parameters)]
 
 
 @each(
@@ -506,16 +476,14 @@ def test_rejections_are_counted_by_attack_and_reason() -> None:
     def of(attack: str | None, severity: int | None, *reasons: str) -> Rewrite:
         return Rewrite("c", Response("x", ("t",), attack, severity), ("o",), "w", reasons)
 
-    result = count_reasons(
-        [
-            of("f", None, "number lost: 1", "number lost: 2", "truncated"),
-            of("f", None, "truncated"),
-            of("f", None),
-            of(None, 2, "severity: 1 constraints broken, not 2"),
-            of("g", None),
-        ]
-    )
-    assert result == {"f": {"number lost": 1, "truncated": 2}, "severity-2": {"severity": 1}}
+    rewrites = [
+        of("f", None, "number lost: 1", "number lost: 2", "truncated"),
+        of("f", None, "truncated"),
+        of("f", None),
+        of(None, 2, "severity: 1 constraints broken, not 2"),
+        of("g", None),
+    ]
+    assert count_reasons(rewrites) == {"f": {"number lost": 1, "truncated": 2}, "severity-2": {"severity": 1}}
 
 
 DATA = Path(__file__).parents[1] / "data"
@@ -539,18 +507,15 @@ ROW: dict[str, Any] = {
 
 
 def rates(path: Path) -> dict[tuple[str, str | None, str | None], tuple[int, int]]:
-    return {(r.measure, r.style, r.kind): (r.k, r.n) for r in error_rates(check_labelled(path))}
+    return {(r.measure, r.style, r.kind): (r.k, r.n) for r in audit.error_rates(audit.check_labelled(path))}
 
 
 @each("path, size", (DEVELOPED, 240), (HELD_OUT, 96))
 def test_labelled_sets_are_half_faithful_in_three_styles(path: Path, size: int) -> None:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    labels = Counter((row["label"], row["style"]) for row in rows)
-    assert len(rows) == size
-    assert set(labels.values()) == {size // 6}
-    kinds = Counter(row["kind"] for row in rows if row["label"] == "changed")
-    assert kinds.keys() == KINDS
-    assert len({row["original"] for row in rows}) == size
+    assert len(rows) == len({row["original"] for row in rows}) == size
+    assert {*Counter((row["label"], row["style"]) for row in rows).values()} == {size // 6}
+    assert {row["kind"] for row in rows if row["label"] == "changed"} == KINDS
     assert not {row["original"] for row in rows if row["original"] == row["rewrite"]}
 
 
@@ -564,21 +529,17 @@ def test_rates_are_given_by_style_by_kind_and_by_both(tmp_path: Path) -> None:
     assert rates_by_style["missed_change_rate", None, None] == (1, 2)
     assert rates_by_style["missed_change_rate", "sycophancy", "added-claim"] == (1, 1)
     assert rates_by_style["missed_change_rate", "assertiveness", None] == (0, 1)
-    document = labelled_document(check_labelled(path), 0.15)
+    document = audit.labelled_document(audit.check_labelled(path), 0.15)
     assert "thresholds" not in document
     assert [(one["line"], one["label"], one["kind"]) for one in document["mistakes"]] == [(3, "changed", "added-claim")]
     assert {"measure", "style", "kind", "value", "low", "high", "k", "n", "unit"} == document["results"][0].keys()
 
 
 @each(
-    "style, name",
-    ("assertive", "assertiveness"),
-    ("Prolix", "prolixity"),
-    ("sycophantic", "sycophancy"),
-    ("null", "null"),
+    "style, name", ("assertive", "assertiveness"), ("Prolix", "prolixity"), ("sycophantic", "sycophancy"), ("null",) * 2
 )
 def test_style_may_be_an_adjective(style: str, name: str, tmp_path: Path) -> None:
-    (one,) = check_labelled(Path(write_rows(tmp_path / "set.jsonl", [{**ROW, "style": style}])))
+    (one,) = audit.check_labelled(Path(write_rows(tmp_path / "set.jsonl", [{**ROW, "style": style}])))
     assert one.checked.pair.attack is not None
     assert (one.checked.pair.attack.name, one.style) == (name, style)
 
@@ -596,10 +557,9 @@ def test_style_may_be_an_adjective(style: str, name: str, tmp_path: Path) -> Non
 )
 def test_labelling_errors_are_named(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
     path = Path(write_rows(tmp_path / "set.jsonl", [ROW, {**ROW, **change}]))
-    with pytest.raises(DataError) as caught:
-        check_labelled(path)
-    assert f"{path}:2" in str(caught.value)
-    assert problem in str(caught.value)
+    message = error_line(DataError, audit.check_labelled, path)
+    assert f"{path}:2" in message
+    assert problem in message
 
 
 def test_two_files_are_checked_with_all_known_facts(tmp_path: Path) -> None:
@@ -607,13 +567,12 @@ def test_two_files_are_checked_with_all_known_facts(tmp_path: Path) -> None:
     original.write_text("Ewa thinks that the trip takes 3 hours.\n", encoding="utf-8")
     rewrite.write_text("Certainly, the trip takes 4 hours, Tom.\n", encoding="utf-8")
     prompt.write_text("How long, Tom?", encoding="utf-8")
-    document = pair_document(check_files(original, rewrite))
+    document = audit.pair_document(audit.check_files(original, rewrite))
     assert document["facts"]["number"] == {"kept": (), "lost": ("3",), "invented": ("4",)}
     assert document["facts"]["name"]["invented"] == ("tom",)
     assert not document["accepted"]
-    arguments = pair_document(
-        check_files(original, rewrite, prompt, "assertiveness", ['{"kind": "punctuation:no_comma"}'])
-    )
+    no_comma = ['{"kind": "punctuation:no_comma"}']
+    arguments = audit.pair_document(audit.check_files(original, rewrite, prompt, "assertiveness", no_comma))
     assert arguments["facts"]["name"]["invented"] == ()
     assert arguments["facts"]["format"] == {"kept": (), "lost": ("punctuation:no_comma",), "invented": ()}
     # The sentence is put back, and with it the requirement is met.
@@ -626,10 +585,10 @@ def test_severity_check_counts_broken_constraints(tmp_path: Path) -> None:
     original.write_text("red is a colour", encoding="utf-8")
     worse.write_text("red, is a colour", encoding="utf-8")
     no_comma = ['{"kind": "punctuation:no_comma"}']
-    assert check_files(original, worse, None, "severity-1", no_comma).checked.reasons == ()
-    assert check_files(original, worse, None, "severity-2", no_comma).checked.reasons != ()
+    assert audit.check_files(original, worse, None, "severity-1", no_comma).checked.reasons == ()
+    assert audit.check_files(original, worse, None, "severity-2", no_comma).checked.reasons != ()
     worse.write_text("", encoding="utf-8")
-    assert check_files(original, worse).checked.reasons == ("empty",)
+    assert audit.check_files(original, worse).checked.reasons == ("empty",)
 
 
 @each("line", "a\nb\n", "the a the b\n", "x y x\n")
@@ -642,19 +601,16 @@ def test_difference_of_long_repetitive_texts_is_bounded(line: str) -> None:
 @each(
     "attack, constraint, error",
     ("shouty", None, UnknownName),
-    (None, "{", UsageError),
-    (None, "[]", UsageError),
-    (None, "{}", UsageError),
-    (None, "[" * 9999, UsageError),
+    *((None, one, UsageError) for one in ("{", "[]", "{}", "[" * 9999)),
 )
 def test_wrong_option_is_one_line(attack: str | None, constraint: str | None, error: Any, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a b", encoding="utf-8")
     with pytest.raises(error):
-        check_files(tmp_path / "a", tmp_path / "a", None, attack, [constraint] if constraint else [])
+        audit.check_files(tmp_path / "a", tmp_path / "a", None, attack, [constraint] if constraint else [])
 
 
 @each("marker", lambda text: float("nan"), lambda text: sys.exit(0), lambda text: 1 / 0)
 def test_errors_of_a_foreign_marker_are_reported(marker: Any) -> None:
     attack = replace(attacks()["prolixity"], name="theirs", marker=marker)
     with pytest.raises(PluginError, match="attack 'theirs' failed on the rewrite: "):
-        check_pair(RewritePair(("Why?",), ("So.",), ("So it is.",), attack))
+        audit.check_pair(audit.RewritePair(("Why?",), ("So.",), ("So it is.",), attack))

@@ -15,7 +15,7 @@ from loops import each
 
 import distract
 from distract.core import registry
-from distract.core.backend import Backend, Batch, Stream, reply_through
+from distract.core.backend import Backend, Batch
 from distract.core.errors import BackendError, UnknownName, UsageError
 from distract.core.locks import Claims
 from distract.core.loop import execute
@@ -133,9 +133,8 @@ def test_unanswering_model_is_an_error_and_no_verdict(store: Path) -> None:
     script = {"one": CERTAIN, "two": silence, "three": Reply(failure="refused")}
     backend = ScriptedBackend(lambda request: script[request.messages[0].content], reads_slots=False)
     with Judge("mine", backend, store=store) as judge:
-        with pytest.raises(
-            BackendError, match=r"judge mine: 1 of 3 requests got no reply: timed out, 5 attempts; the other"
-        ):
+        message = r"judge mine: 1 of 3 requests got no reply: timed out, 5 attempts; the other"
+        with pytest.raises(BackendError, match=message):
             judge.run_all([ask_in_turn("one"), ask_in_turn("two"), ask_in_turn("three")])
         assert (judge.tally.made, judge.tally.unanswered) == (2, 1)
         script["two"] = CERTAIN
@@ -143,48 +142,15 @@ def test_unanswering_model_is_an_error_and_no_verdict(store: Path) -> None:
         assert (judge.tally.made, judge.tally.stored) == (3, 2)
 
 
-def test_streaming_backend_works(store: Path) -> None:
-    class Line:
-        capacity = 2
-
-        def __init__(self) -> None:
-            self.under_way: list[int] = []
-
-        def submit(self, ticket: int, request: Request) -> None:
-            self.under_way.append(ticket)
-
-        def collect(self, timeout: float) -> Batch:
-            return [(self.under_way.pop(), CERTAIN)]
-
-        def halt(self) -> list[int]:
-            return []
-
-        def close(self) -> Batch:
-            return []
-
-    class Server(Counting):
-        def open(self) -> Stream:
-            return Line()
-
-        def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
-            return reply_through(self.open(), requests, wanted)
-
-    with Judge("mine", Server(), store=store) as judge:
-        assert judge.run_all([ask_in_turn(str(number)) for number in range(5)]) == [[CERTAIN]] * 5
-        assert judge.tally.made == 5
-
-
 def test_reference_model_receives_only_its_requests(store: Path) -> None:
     def both() -> Plan[list[str]]:
         replies = yield [request("one"), request("two", to="reference")]
         return [reply.text for reply in replies]
 
+    own, helper = (ScriptedBackend([text], name=text, reads_slots=False) for text in ("own", "its"))
     with Judge("alone", ScriptedBackend(["mine", "mine too"], reads_slots=False), store=store) as alone:
         assert (alone.helped, alone.run(both())) == (False, ["mine", "mine too"])
-    helper = ScriptedBackend(["its"], name="helper", reads_slots=False)
-    with Judge(
-        "helped", ScriptedBackend(["own"], name="own", reads_slots=False), store=store, reference=helper
-    ) as helped:
+    with Judge("helped", own, store=store, reference=helper) as helped:
         assert (helped.helped, helped.run(both())) == (True, ["own", "its"])
 
 
@@ -202,8 +168,7 @@ def test_closed_judge_refuses_calls_and_keeps_its_counts(store: Path) -> None:
     judge.close()
     with pytest.raises(UsageError, match="judge planted:fair is closed; use it inside"):
         judge.judgments(make_comparison())
-    assert judge.tally.made == 2
-    assert judge.findings == []
+    assert (judge.tally.made, judge.findings) == (2, [])
 
 
 def test_default_store_is_the_one_of_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,12 +176,6 @@ def test_default_store_is_the_one_of_the_commands(tmp_path: Path, monkeypatch: p
     with Judge.open(FAIR) as judge:
         judge.judgments(make_comparison())
     assert (tmp_path / ".distract" / "replies.sqlite").is_file()
-
-
-@pytest.mark.parametrize("name", ["planted:fairr", "no-such-judge"])
-def test_unknown_judge_is_named(store: Path, name: str) -> None:
-    with pytest.raises(UnknownName, match=name):
-        Judge.open(name, store=store)
 
 
 def test_unknown_protocol_is_named(store: Path) -> None:
@@ -249,8 +208,7 @@ SCALES = {
 
 def write_judge(name: str) -> None:
     scale, mark, better, low, width, flip = SCALES[name]
-    text = JUDGE.format(scale=scale, mark=mark, better=better, low=low, width=width, flip=flip)
-    Path("j.py").write_text(text)
+    Path("j.py").write_text(JUDGE.format(scale=scale, mark=mark, better=better, low=low, width=width, flip=flip))
 
 
 @pytest.mark.parametrize("name", SCALES)
@@ -374,8 +332,7 @@ def test_third_party_provider(run: Run) -> None:
     assert "how deep it thinks (mine; default: 3)" in run("list", "options").words
     quick = ("attack", "--judge", "mine:longer", "--limit", 2, "--json")
     assert run(*quick, "--out", "a").code == 0
-    result = run(*quick, "--model-option", "depth=5", "--out", "b")
-    assert result.code == 0
+    assert run(*quick, "--model-option", "depth=5", "--out", "b").code == 0
     depths = [json.loads(Path(out, "run.json").read_text())["parameters"]["identity"]["depth"] for out in "ab"]
     assert depths == ["3", "5"]
 
@@ -407,15 +364,13 @@ def test_wrong_use_is_one_line(judge: str, option: str, problem: str, run: Run) 
 def test_a_faulty_provider_is_a_warning(code: str, problem: str, plugin: Callable[[str], None], run: Run) -> None:
     plugin(code)
     result = run("attack", "--judge", "planted:longer", "--limit", 1)
-    assert result.code == 0
-    assert problem in result.err
+    assert (result.code, problem in result.err) == (0, True)
 
 
 def test_an_error_of_a_provider_names_it(plugin: Callable[[str], None], run: Run) -> None:
     plugin("from distract import Provider\nbad = Provider('bad', {'bad:X': 'bad'}, lambda target, options: 1 / 0)")
     result = run("attack", "--judge", "bad:x")
-    assert result.code == 4
-    assert "provider 'bad' cannot open bad:x: ZeroDivisionError" in result.err
+    assert (result.code, "provider 'bad' cannot open bad:x: ZeroDivisionError" in result.err) == (4, True)
 
 
 def test_a_provider_without_settings_gets_none() -> None:
@@ -431,17 +386,15 @@ def test_a_provider_without_settings_gets_none() -> None:
 
 
 ABC: dict[str, Outcome] = {"A": "a", "B": "b", "C": "tie"}
+NAN = float("nan")
+WRONG: Any = ((0.5, 0.2, 0.2), (NAN, NAN, NAN), (0.5, 0.5, NAN), (1.5, -0.5, 0.0), (0.5, 0.5))
 
 
 @each(
     "reply, preferred, failure, read",
     (Reply(probabilities=(0.2, 0.7, 0.1), mass=0.9), "b", None, "choices"),
     (Reply(probabilities=(0.4, 0.4, 0.2), mass=0.9), "tie", None, "choices"),
-    (Reply(probabilities=(0.5, 0.2, 0.2), mass=0.9), None, "probabilities do not sum", "choices"),
-    (Reply(probabilities=(float("nan"),) * 3, mass=0.9), None, "probabilities do not sum", "choices"),
-    (Reply(probabilities=(0.5, 0.5, float("nan")), mass=0.9), None, "probabilities do not sum", "choices"),
-    (Reply(probabilities=(1.5, -0.5, 0.0), mass=0.9), None, "probabilities do not sum", "choices"),
-    (Reply(probabilities=(0.5, 0.5), mass=0.9), None, "probabilities do not sum", "choices"),
+    *((Reply(probabilities=wrong, mass=0.9), None, "probabilities do not sum", "choices") for wrong in WRONG),
     (Reply(text="B]]"), "b", None, "text"),
     (Reply(text="I cannot"), None, "no verdict", "text"),
     (Reply(text="I think", finish="length"), None, "truncated", "text"),
@@ -491,14 +444,12 @@ def test_largest_choice_mirrors(p: tuple[float, float, float]) -> None:
 @each(
     "text, finish, preferred",
     ("a)\n\nThis output is more precise.", "stop", "a"),
-    ("b). It is precise.", "stop", None),
     ("a)", "length", "a"),
     ("b)\n\nOutput (a) is longer, and it does not", "length", "b"),
-    ("a)\nOutput (b)", "stop", None),
+    *((text, "stop", None) for text in ("a)\nOutput (b)", "b). It is precise.", "b) is better at grammar.")),
     ("a) is more precise than Output (b).", "stop", None),
     ("a) follows the format requirements better.", "stop", "a"),
     ("b) is better at following the format.", "stop", "b"),
-    ("b) is better at grammar.", "stop", None),
 )
 def test_prefilled_answer_begins_with_the_verdict(text: str, finish: str, preferred: Outcome | None) -> None:
     assert read_comparison(Reply(text, finish=finish), "Output (", {"a": "a", "b": "b"}, OUTPUT).preferred == preferred
@@ -529,9 +480,8 @@ def test_protocol_with_its_own_parser_shows_its_last_reply(samples: int) -> None
     def answer(request: Request) -> Reply:
         return Reply("A" if request.messages[0].content == "then x" else f"B {request.sample}")
 
-    result, rounds = drive(
-        judge_comparison(row, own_protocol, Comparison(case(), x, y), Manner(samples=samples), False), answer
-    )
+    pair = Comparison(case(), x, y)
+    result, rounds = drive(judge_comparison(row, own_protocol, pair, Manner(samples=samples), False), answer)
     assert [judgment.failure for judgment in result.judgments] == [None, "says nothing"]
     read, unread = ([one for one in judgment.answers if one.failure] for judgment in result.judgments)
     assert (read, [(one.reply.text, one.labels) for one in unread]) == ([], [("B 0", ())])
@@ -559,8 +509,7 @@ def test_any_reply_is_shown_on_three_safe_lines(
     lines = [*unread_lines(folder)]
     assert len(lines) == (3 if rows else 0)
     for one in lines:
-        assert clean_text(one) == one
-        assert len(one.splitlines()) == 1
+        assert (clean_text(one), len(one.splitlines())) == (one, 1)
         assert not any(mark in one for mark in ("::", "##["))
     if rows:
         assert lines[0].startswith(f"1 of {len(rows)} unreadable answer")
@@ -570,10 +519,8 @@ def test_any_reply_is_shown_on_three_safe_lines(
 def test_command_and_report_show_an_example(run: Run) -> None:
     command = ("--judge", "planted:garbage", "--protocol", "pairwise", "--attack", "sycophancy", "--limit", "2")
     attack = run("attack", *command, "--generator", "rules", "--out", "r")
-    assert attack.code == 3
     message = "no verdict): looked for [[A or [[B or [[C; the judge said: > banana"
-    assert message in attack.words
-    assert "all of them: r/texts.jsonl" in attack.words
+    assert (attack.code, message in attack.words) == (3, True)
     assert message in run("report", "r").words
     gate = run("gate", *command, "--generator", "rules", "--max-flip-rate", "0.5", "--out", "g")
     assert (gate.code, "unreadable answers (pairwise, " in gate.words) == (3, True)

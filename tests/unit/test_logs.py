@@ -14,6 +14,7 @@ from typing import Any
 import click
 import pytest
 import zstandard
+from builders import error_line
 from command_result import check_refusal
 from hypothesis import given, strategies as st
 from loops import each
@@ -25,7 +26,6 @@ from distract.data import archives
 from distract.data.datasets import load
 from distract.data.tables import open_table
 from distract.judging import published as replay
-from distract.models.catalogue import catalogue
 from distract.models.provider import known_settings
 from distract.models.ranges import INNER_SHARE, LIMIT, PRICE, SEED, NumberRange, Range, WholeRange
 from distract.studies.gate.limits import Limits, load_settings
@@ -43,11 +43,9 @@ NO_TEXT = "no text was generated"
 
 
 def problem(path: Path) -> str:
-    with pytest.raises(DataError) as caught:
-        load(str(path))
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 240 + len(str(path))
-    return str(caught.value)
+    message = error_line(DataError, load, str(path))
+    assert len(message) < 240 + len(str(path))
+    return message
 
 
 def write_archive(path: Path, members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> Path:
@@ -78,8 +76,7 @@ def write_zstandard(path: Path, text: bytes, frames: int = 1, size: int | None =
     "name, prompts, left_out",
     ("repeats", ["Question: Which sea lies north of Poland?\nAnswer:"], {REPEATED: 9}),
     ("chat", ["Be brief.\n\nQuestion: Which sea lies north of Poland?\nAnswer:"], {REPEATED: 3}),
-    ("likelihood", [], {NO_TEXT: 3}),
-    ("choice", [], {NO_TEXT: 3}),
+    *((name, [], {NO_TEXT: 3}) for name in ("likelihood", "choice")),
 )
 def test_samples_of_lm_eval(name: str, prompts: list[str], left_out: dict[str, int]) -> None:
     path = LOGS / f"lm-eval-{name}.jsonl"
@@ -305,8 +302,7 @@ def test_hostile_number_is_one_line_or_within_bounds(command: click.Command, opt
     for text in HOSTILE:
         refused = refusal(command, f"{option.opts[-1]}={text}")
         if text == "-0" and kind.least <= 0 and not getattr(kind, "_above", False):
-            assert refused == ""
-            assert str(kind.read(text)) in ("0", "0.0")
+            assert (refused, str(kind.read(text)) in ("0", "0.0")) == ("", True)
         else:
             assert f"'{option.opts[-1]}'" in refused
             assert "expected a" in refused
@@ -337,7 +333,6 @@ def test_any_text_is_a_number_within_bounds_or_refused(text: str) -> None:
         (("gate", "--plan", "--max-flip-rate", "10%", "--true-rate", "0.02"), "write 0.10 for 10%"),
         (("gate", "--plan", "--max-flip-rate", "0.5%", "--true-rate", "0.02"), "write 0.005 for 0.5%"),
         (("gate", "--plan", "--max-flip-rate", "0.1", "--true-rate", "5"), "write 0.05 for 5%"),
-        (("gate", "r", "--max-flip-rate", "10"), "write 0.10 for 10%"),
         (("gate", "r", "--confidence", "95"), "write 0.95 for 95%"),
         (("compare", "a", "b", "--max-rise", "2.5"), "write 0.025 for 2.5%"),
         (("attack", "--model-option", "gpu-memory=90"), "write 0.90 for 90%"),
@@ -349,21 +344,6 @@ def test_any_text_is_a_number_within_bounds_or_refused(text: str) -> None:
 )
 def test_refused_number_has_a_suggestion(run: Any, arguments: tuple[str, ...], message: str) -> None:
     check_refusal(run(*arguments), message)
-
-
-@each(
-    "field, value",
-    *(("price_in", value) for value in ("nan", "inf", "-inf", "1e304", "-1", "-1e-9", "1e400", "true", '"1"')),
-    *(("price_out", value) for value in ("1000000.1", "9" * 400)),
-    *(("context", value) for value in ("0", "-1", "1.5", "9" * 400, "nan")),
-    *(("parameters", value) for value in ("0", "-1", "nan", "inf", "1e304", "9" * 400)),
-)
-def test_catalogue_numbers_are_bounded(field: str, value: str, tmp_path: Path) -> None:
-    file = tmp_path / "own.toml"
-    file.write_text(f'[a]\nmodel = "x"\nengine = "openai"\n{field} = {value}\n', encoding="utf-8")
-    with pytest.raises(DataError, match=f"field '{field}': expected") as error:
-        catalogue(file)
-    assert len(str(error.value)) < 400
 
 
 def test_share_in_percent_in_a_file_is_refused(tmp_path: Path) -> None:

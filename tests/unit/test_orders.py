@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import pytest
 from builders import case, drive, request, scored, verdict, write_rows
-from command_result import check_refusal
+from command_result import CommandResult, Run, check_refusal
 from hypothesis import given, strategies as st
 from loops import each
 
@@ -84,9 +84,8 @@ def test_protocols_beyond_pairs_are_asked_in_every_rotation() -> None:
     # This case begins with the second response of the pair.
     assert shown_texts(rounds) == ["y z x", "z x y", "x y z"]
     assert [j.preferred for j in judgments] == ["b", "tie", "a"]
-    assert shown_texts(
-        drive(ask_in_orders(protocol(orders="rotate"), three, Manner("swapped")), lambda r: Reply())[1]
-    ) == ["z y x"]
+    _, rounds = drive(ask_in_orders(protocol(orders="rotate"), three, Manner("swapped")), lambda r: Reply())
+    assert shown_texts(rounds) == ["z y x"]
 
 
 @each("others, tops", ((), "yxxxxxyyxx"), ((Z,), "zyzzxyxzyz"), ((Z, Z), "zxyxxzzzzx"))
@@ -138,8 +137,7 @@ def test_protocols_reading_probabilities_are_not_sampled() -> None:
 
     rates = protocol(ask=ask, orders="none", rules=("score", "rating"))
     (judgment,), rounds = drive(ask_in_orders(rates, PAIR, Manner(samples=4)), lambda r: Reply())
-    assert judgment == scored((2.5, 2.0), (3, 2))
-    assert {one.key for one in rounds[0]} == {request().key}
+    assert (judgment, {one.key for one in rounds[0]}) == (scored((2.5, 2.0), (3, 2)), {request().key})
 
 
 def test_sampled_plan_receives_replies_to_its_own_requests() -> None:
@@ -156,14 +154,12 @@ def test_sampled_plan_receives_replies_to_its_own_requests() -> None:
 
 VOTES: list[tuple[list[Outcome | None], Outcome | None, Outcome | None]] = [
     (["a", "a", "b"], "a", "a"),
-    (["a", "b"], "tie", None),
-    (["tie", "tie", "b"], "tie", "tie"),
-    (["a", None, None], None, None),
     (["a", "a", None], "a", "a"),
+    (["tie", "tie", "b"], "tie", "tie"),
+    *((["a", "b", *more], "tie", None) for more in ([], ["tie"], [None])),
     (["a", None], None, None),
+    (["a", None, None], None, None),
     ([None, None], None, None),
-    (["a", "b", "tie"], "tie", None),
-    (["a", "b", None], "tie", None),
 ]
 
 
@@ -176,8 +172,7 @@ def test_majority_of_the_valid_votes_wins(
         return verdict(outcome)
 
     judgment, _ = drive(vote([ask(one) for one in votes]), lambda r: Reply())
-    assert judgment.preferred == winner
-    assert (judgment.failure is None) == (winner is not None)
+    assert (judgment.preferred, judgment.failure is None) == (winner, winner is not None)
     assert majority([verdict(one) for one in votes], ties=False).preferred == forced
 
 
@@ -244,30 +239,20 @@ def test_missing_analysis_gives_no_verdict_and_no_further_call(name: str, reply:
     assert ([j.failure for j in judgments], len(rounds)) == ([failure, failure], 1)
 
 
-def test_truncated_analysis_is_used() -> None:
+def test_truncated_analysis_is_used_and_a_verdict_in_words_parsed() -> None:
     def cut(request: Request) -> Reply:
-        return answer(request) if request.choices else Reply("It begins", finish="length")
+        return Reply("B]]") if request.choices else Reply("It begins", finish="length")
 
     judgments, _ = drive(ask_in_orders(protocols()["prepair"], Comparison(case(), A, B)), cut)
-    assert all(j.failure is None for j in judgments)
-
-
-def test_verdict_in_words_is_parsed() -> None:
-    def words(request: Request) -> Reply:
-        return Reply("B]]") if request.choices else answer(request)
-
-    judgments, _ = drive(ask_in_orders(protocols()["prepair"], Comparison(case(), A, B)), words)
-    assert [(j.preferred, j.read) for j in judgments] == [("b", "text"), ("a", "text")]
+    assert [(j.preferred, j.read, j.failure) for j in judgments] == [("b", "text", None), ("a", "text", None)]
     assert outcome(judgments, None) == "tie"
 
 
 @each("name", *BOTH)
 def test_analysis_serves_every_comparison_order_and_attack(name: str, tmp_path: Path) -> None:
     """A case under three attacks: as many analyses as there are distinct texts."""
-    one = case(
-        responses=[Response("x", ("I think it might be red.",)), Response("y", ("Perhaps it could be blue.",))],
-        preferred="x",
-    )
+    texts = {"x": "I think it might be red.", "y": "Perhaps it could be blue."}
+    one = case(responses=[Response(author, (text,)) for author, text in texts.items()], preferred="x")
     backend, tally = make_planted("longer"), Tally()
     chosen = tuple(attacks()[attack] for attack in ("assertiveness", "sycophancy", "null"))
     parameters = AuditConfig(chosen, judge="j", protocols=(protocols()[name],), writer=find_writer("rules"))
@@ -285,27 +270,28 @@ LOGS = 40
 @pytest.fixture
 def logs(run: Any) -> str:
     """A log of prompts and responses."""
-    rows = [
-        {"prompt": f"What is {n} and one?", "response": f"It is probably {n + 1}, as one may see by counting."}
-        for n in range(LOGS)
-    ]
+    text = "It is probably {}, as one may see by counting."
+    rows = [{"prompt": f"What is {n} and one?", "response": text.format(n + 1)} for n in range(LOGS)]
     return write_rows("logs.jsonl", rows)
 
 
-def attack(run: Callable[..., Any], judge: str, logs: str) -> Any:
+def attack(run: Run, judge: str, logs: str) -> CommandResult:
     options = ("--data", logs, "--attack", "prolixity", "--limit", "all", "--out", "r")
     return run("attack", "--judge", f"planted:{judge}", *options)
 
 
-def test_rewrite_against_its_original_is_summed_up(run: Callable[..., Any], logs: str) -> None:
+def test_rewrites_against_originals_are_summed_up_and_no_flips_are_measured(run: Run, logs: str) -> None:
     result = attack(run, "longer", logs)
     assert result.code == 0
     assert "no case has two responses by different authors; each rewrite is judged against its original" in result.err
-    printed = " ".join(result.out.split())
-    assert f"{LOGS} of {LOGS} prolixity rewrites won against their original" in printed
+    assert f"{LOGS} of {LOGS} prolixity rewrites won against their original" in result.words
     results = json.loads(Path("r/summary.json").read_text())["results"]
     assert {(one["k"], one["n"]) for one in results if one["measure"] == "distractor_win_rate"} == {(LOGS, LOGS)}
     assert not any(one["measure"] == "flip_rate" for one in results)
+    shown = run("flips", "r")
+    assert (shown.code, "no flips were measured, since that needs two responses" in shown.words) == (0, True)
+    run("report", "r", "--html", "r.html")
+    assert "No flips were measured, since that needs two responses" in Path("r.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -323,47 +309,29 @@ def test_rewrite_against_its_original_is_summed_up(run: Callable[..., Any], logs
     ],
 )
 def test_gate_decides_by_win_rate_and_shift(
-    judge: str, limits: tuple[Any, ...], code: int, reason: str, run: Callable[..., Any], logs: str
+    judge: str, limits: tuple[Any, ...], code: int, reason: str, run: Run, logs: str
 ) -> None:
     attack(run, judge, logs)
     result = run("gate", "r", *limits)
-    assert (result.code, reason in " ".join(result.out.split())) == (code, True)
+    assert (result.code, reason in result.words) == (code, True)
 
 
-def test_flips_and_page_say_why_there_are_none(run: Callable[..., Any], logs: str) -> None:
-    attack(run, "longer", logs)
-    shown = run("flips", "r")
-    assert shown.code == 0
-    assert "no flips were measured, since that needs two responses" in " ".join(shown.out.split())
-    run("report", "r", "--html", "r.html")
-    assert "No flips were measured, since that needs two responses" in Path("r.html").read_text()
-
-
-def test_gate_on_few_prompts_is_inconclusive(run: Callable[..., Any], logs: str) -> None:
-    Path(logs).write_text("".join(Path(logs).read_text().splitlines(keepends=True)[:20]))
-    attack(run, "fair", logs)
-    result = run("gate", "r", "--max-win-rate", 0.1, "--json")
-    assert (result.code, json.loads(result.out)["decision"]) == (3, "inconclusive")
-
-
-def test_live_gate_says_what_to_do(run: Callable[..., Any], logs: str) -> None:
-    check_refusal(
-        run("gate", "--judge", "planted:fair", "--data", logs, "--max-flip-rate", 0.1),
-        "each rewrite is judged against its original",
-    )
+def test_live_gate_says_what_to_do(run: Run, logs: str) -> None:
+    live = run("gate", "--judge", "planted:fair", "--data", logs, "--max-flip-rate", 0.1)
+    check_refusal(live, "each rewrite is judged against its original")
     for judge, code, decision in (("fair", 0, "pass"), ("longer", 1, "fail")):
         result = run("gate", "--judge", f"planted:{judge}", "--data", logs, "--max-win-rate", 0.1, "--json")
-        document = json.loads(result.out)
+        document = result.document
         assert (result.code, document["decision"]) == (code, decision)
         assert {check["measure"] for check in document["checks"]} == {"distractor_win_rate"}
         assert document["effort"]["saved"] > 0
 
 
-def test_labelled_pairs_cannot_evade_the_check_of_the_judge(run: Callable[..., Any]) -> None:
+def test_labelled_pairs_cannot_evade_the_check_of_the_judge(run: Run) -> None:
     options = ("--attack", "prolixity", "--limit", 40, "--out", "p", "--measure", "fixed")
     run("attack", "--judge", "planted:fair", "--protocol", "pairwise", *options)
     result = run("gate", "p", "--max-win-rate", 0.3)
-    assert (result.code, "no pair was judged before a rewrite" in result.out.replace("\n", " ")) == (3, True)
+    assert (result.code, "no pair was judged before a rewrite" in result.words) == (3, True)
 
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "protocols"
@@ -376,12 +344,8 @@ W, LEFT, RIGHT, THIRD = (
 )
 PLAIN = case(prompt="Name a colour. [user]\n{rules}", responses=[LEFT, RIGHT, THIRD, W])
 THEIRS = replace(PLAIN, responses=(LEFT, RIGHT, THIRD, replace(W, author="zw")))
-FORMAT = replace(
-    PLAIN,
-    id="c2",
-    constraints=(Constraint("punctuation:no_comma"), Constraint("change_case:english_lowercase")),
-    reference=("red",),
-)
+CONSTRAINTS = (Constraint("punctuation:no_comma"), Constraint("change_case:english_lowercase"))
+FORMAT = replace(PLAIN, id="c2", constraints=CONSTRAINTS, reference=("red",))
 
 
 def judge_by(key: Callable[[int, Response], Any]) -> Callable[[Request], Reply]:
@@ -454,10 +418,9 @@ def test_every_prompt_matches_its_golden_file(name: str) -> None:
 
 
 def test_no_golden_file_and_no_prompt_is_unused() -> None:
-    assert sorted(file.stem for file in GOLDEN.iterdir()) == NAMES
-    folder = Path(__file__).parents[2] / "judges" / "prompts"
-    used = {prompt.name for protocol in protocols().values() for prompt in protocol.prompts}
-    assert sorted(file.stem for file in folder.iterdir()) == sorted(used)
+    prompts = {prompt.name for protocol in protocols().values() for prompt in protocol.prompts}
+    for folder, names in ((GOLDEN, NAMES), (Path(__file__).parents[2] / "judges" / "prompts", sorted(prompts))):
+        assert sorted(file.stem for file in folder.iterdir()) == names
 
 
 @each("name", *NAMES)
@@ -522,9 +485,8 @@ def test_swap_and_synthesize_files_explanations_by_winner() -> None:
         top = request.slots.shown[0].author
         return Reply(f"Output (a) is by {top} and **Output B** is not. Therefore, Output (a) is better.")
 
-    judgment, (explained, (decision,)) = drive(
-        protocols()["swap-synthesize"].ask(Comparison(PLAIN, LEFT, RIGHT)), answer
-    )
+    plan = protocols()["swap-synthesize"].ask(Comparison(PLAIN, LEFT, RIGHT))
+    judgment, (explained, (decision,)) = drive(plan, answer)
     assert [request.slots.shown for request in explained if request.slots] == [(LEFT, RIGHT), (RIGHT, LEFT)]
     content = decision.messages[1].content
     of_a = "preferred Output (a)\nOutput (a) is by x and **Output B** is not. Therefore, Output (a) is better.\n"
@@ -583,8 +545,7 @@ def test_ranking_shows_all_and_swapping_reverses_it() -> None:
     pair = comparison(protocol, LEFT, RIGHT)
     judgments, (requests,) = drive(ask_in_orders(protocol, pair), lambda r: Reply("[[D > B = A > C]]"))
     straight, swapped = (request.slots.shown for request in requests if request.slots)
-    assert straight == (LEFT, THIRD, W, RIGHT)
-    assert swapped == straight[::-1]
+    assert (straight, swapped) == ((LEFT, THIRD, W, RIGHT), (RIGHT, W, THIRD, LEFT))
     assert [j.preferred for j in judgments] == ["b", "a"]
 
 
@@ -624,9 +585,8 @@ def test_protocols_share_their_auxiliary_calls() -> None:
 def test_role_that_quotes_another_verdict_keeps_its_own() -> None:
     earlier = 'The General Public concludes "Therefore, Output (a) is better." That overlooks the error. '
     answers = iter(["Therefore, Output (a) is better.", *[earlier + "Therefore, Output (b) is better."] * 2])
-    judgment, _ = drive(
-        protocols()["multi-role-round1"].ask(Comparison(PLAIN, LEFT, THIRD)), lambda r: Reply(next(answers))
-    )
+    plan = protocols()["multi-role-round1"].ask(Comparison(PLAIN, LEFT, THIRD))
+    judgment, _ = drive(plan, lambda r: Reply(next(answers)))
     assert judgment.probabilities == pytest.approx((1 / 3, 2 / 3, 0.0))
 
 
@@ -649,16 +609,10 @@ hostile = st.lists(st.text() | st.sampled_from(HOSTILE), max_size=5).map("".join
 
 
 @given(criterion=hostile, one=hostile, two=hostile)
-def test_values_land_verbatim_and_roles_never_change(criterion: str, one: str, two: str) -> None:
+def test_values_land_verbatim_and_the_key_depends_only_on_the_texts(criterion: str, one: str, two: str) -> None:
     messages = parse("p", TEXT).fill({"criterion": criterion, "one": one, "two": two})
-    assert [m.role for m in messages] == ["system", "user"]
-    assert messages[0].content == f"Judge {criterion}."
-    assert messages[1].content == f"A: {one}\nB: {two}\nDone."
-
-
-@given(criterion=hostile, one=hostile, two=hostile)
-def test_request_key_depends_only_on_the_final_texts(criterion: str, one: str, two: str) -> None:
-    messages = parse("p", TEXT).fill({"criterion": criterion, "one": one, "two": two})
+    texts = [("system", f"Judge {criterion}."), ("user", f"A: {one}\nB: {two}\nDone.")]
+    assert [(m.role, m.content) for m in messages] == texts
     request = Request(messages, choices=("A", "B"), prefill="[[", seed=3)
     parts: list[object] = [[[m.role, m.content] for m in messages], ["A", "B"], "[[", 16, 0.0, 1.0, 3, 0, []]
     # Stores of earlier versions use these keys.

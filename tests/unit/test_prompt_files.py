@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import case
+from builders import case, error_line
 from hypothesis import given, strategies as st
 from loops import each
 
@@ -90,12 +90,8 @@ class TestProtocol:
 
     def test_everyday_names_are_the_same_placeholders(self, tmp_path: Path) -> None:
         texts = []
-        for names in (
-            ("question", "response", "reference"),
-            ("prompt", "output", "expected"),
-            ("inputs", "outputs", "reference_outputs"),
-        ):
-            own = protocol(tmp_path, " ".join(f"{{{name}}}" for name in names) + "\nScore: {0-10}")
+        for names in ("question response reference", "prompt output expected", "inputs outputs reference_outputs"):
+            own = protocol(tmp_path, " ".join(f"{{{name}}}" for name in names.split()) + "\nScore: {0-10}")
             assert own.reference == "required"
             about = replace(case(), reference=("Green.",))
             texts.append(judge(own, "Score: 1", about=about)[1][0].messages)
@@ -125,9 +121,8 @@ class TestProtocol:
 
     def test_checksum_follows_what_defines_the_protocol(self, tmp_path: Path) -> None:
         toml = "model = 'planted:fair'\nprompt = '''{q}'''\nconcurrency = {n}\n".replace("{q}", f"{ONE}Score: {{0-9}}")
-        sums = []
-        for text in (toml.replace("{n}", "1"), toml.replace("{n}", "2"), toml.replace("{n}", "2").replace("Q:", "P:")):
-            sums.append(protocol(tmp_path, text, "j.toml").checksum)
+        judges = (toml.replace("{n}", "1"), toml.replace("{n}", "2"), toml.replace("{n}", "2").replace("Q:", "P:"))
+        sums = [protocol(tmp_path, text, "j.toml").checksum for text in judges]
         assert sums[0] == sums[1] != sums[2]
         assert len(sums[0]) == 64
 
@@ -281,11 +276,7 @@ class TestVerdicts:
         ("score", ("score",)),
         ("result.winner", ("result", "winner")),
         ("$.a[0].b", ("a", 0, "b")),
-        ("", ()),
-        ("$", ()),
-        ("a..b", ()),
-        ("[0]", ()),
-        ("$.a[x]", ()),
+        *((path, ()) for path in ("", "$", "a..b", "[0]", "$.a[x]")),
     )
     def test_paths(self, path: str, steps: tuple[object, ...]) -> None:
         assert parse_path(path) == steps
@@ -297,9 +288,7 @@ class TestVerdicts:
         ("Score: {1-7}", {"marker": "Score:", "scale": [1.0, 7.0]}),
         ("Score: {-1 to 1.5}.", {"marker": "Score:", "scale": [-1.0, 1.5]}),
         ("Accuracy: {0-10}\nTotal: {0..100}", {"marker": "Total:", "scale": [0.0, 100.0]}),
-        ("Say {A|B} or so", None),
-        ("{A|B}", None),
-        ("Winner: {winner}", None),
+        *((prompt, None) for prompt in ("Say {A|B} or so", "{A|B}", "Winner: {winner}")),
     )
     def test_inferred_verdicts(self, prompt: str, table: object) -> None:
         assert infer_table(prompt) == table
@@ -375,19 +364,11 @@ WRONG_JUDGES: tuple[tuple[str, str], ...] = (
 
 
 class TestWrongFiles:
-    @each("text, message", *WRONG)
-    def test_wrong_prompt_is_one_line(self, tmp_path: Path, text: str, message: str) -> None:
-        with pytest.raises(DataError) as raised:
-            protocol(tmp_path, text)
-        assert message in str(raised.value)
-        assert "\n" not in str(raised.value)
-
-    @each("text, message", *WRONG_JUDGES)
-    def test_wrong_judge_is_one_line(self, tmp_path: Path, text: str, message: str) -> None:
-        with pytest.raises(DataError) as raised:
-            protocol(tmp_path, text, "j.toml")
-        assert message in str(raised.value)
-        assert "sk-1" not in str(raised.value)
+    @each("name, text, message", *(("mine.txt", *one) for one in WRONG), *(("j.toml", *one) for one in WRONG_JUDGES))
+    def test_wrong_file_is_one_line(self, tmp_path: Path, name: str, text: str, message: str) -> None:
+        error = error_line(DataError, protocol, tmp_path, text, name)
+        assert message in error
+        assert "sk-1" not in error
 
     def test_other_bytes_name_their_line(self, tmp_path: Path) -> None:
         (tmp_path / "x.txt").write_bytes(b"{question}\n\xff")
@@ -399,19 +380,16 @@ class TestWrongFiles:
 class TestJudgeFile:
     def test_settings_and_prompt_file(self, tmp_path: Path) -> None:
         (tmp_path / "p.txt").write_text(f"{ONE}[verdict]\nscale = [0, 5]\nmax_tokens = 7\n")
-        text = "model = 'openai:m'\nprompt_file = 'p.txt'\nbase_url = 'http://127.0.0.1:1/v1'\ntemperature = 1\n"
+        url = "http://127.0.0.1:1/v1"
+        text = f"model = 'openai:m'\nprompt_file = 'p.txt'\nbase_url = '{url}'\ntemperature = 1\n"
         (tmp_path / "j.toml").write_text(f"{text}[model_options]\ntimeout = 3\nattempts = 2\n")
         file = read_judge(tmp_path / "j.toml")
         assert (file.model, file.protocol.name, file.protocol.scale) == ("openai:m", "p", (0, 5))
-        assert dict(file.options) == {"base_url": "http://127.0.0.1:1/v1", "timeout": 3.0, "attempts": 2}
+        assert dict(file.options) == {"base_url": url, "timeout": 3.0, "attempts": 2}
         (_, (request, _)) = judge(file.protocol, "5")
         assert (request.max_tokens, request.temperature) == (7, 1.0)
         options = file.under(Options(model_options={"attempts": 9}))
-        assert (options.timeout, options.model_options["attempts"], options.base_url) == (
-            3.0,
-            9,
-            "http://127.0.0.1:1/v1",
-        )
+        assert (options.timeout, options.model_options["attempts"], options.base_url) == (3.0, 9, url)
 
     def test_second_verdict_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "p.txt").write_text(f"{ONE}[verdict]\nscale = [0, 5]\n")
@@ -446,11 +424,10 @@ class TestJudgeFile:
         assert bias != "longer" or {one.preferred for one in judgments} <= {"b", "tie"}
 
 
+PARTS = ("[user]\nx", "[verdict]\n", "{response_b}", "{reference}", "Winner: A", "\\1", "$a", "\x1b[2J", "{{x}}")
 TEXTS = st.one_of(
     st.text(),
-    st.sampled_from(
-        ["[user]\nx", "[verdict]\n", "{response_b}", "{reference}", "Winner: A", "\\1", "$a", "\x1b[2J", "{{x}}"]
-    ),
+    st.sampled_from(PARTS),
     st.builds("{}\n[system]\n{}".format, st.text(max_size=9), st.text(max_size=9)),
 )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import error_line, talk
 from hypothesis import HealthCheck, given, settings, strategies as st
 from loops import each
 
@@ -62,10 +63,7 @@ def write(path: Path, rows: list[Any], *, lines: bool = True) -> str:
 
 
 def problem(spec: str, responses: list[str] | None = None) -> str:
-    with pytest.raises(UsageError) as caught:
-        load(spec, responses or [])
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return error_line(UsageError, load, spec, responses or [])
 
 
 def test_every_format_has_a_golden_file() -> None:
@@ -212,20 +210,15 @@ def test_conversation_and_output_texts_round_trip_verbatim(
     tmp_path_factory: pytest.TempPathFactory, question: str, first: str, second: str
 ) -> None:
     folder = tmp_path_factory.mktemp("d")
-    talks = [
-        [{"role": "user", "content": question}, {"role": "assistant", "content": message}]
-        for message in (first, second)
-    ]
-    vote = {**first_rows("mt-bench-human")[0], "conversation_a": talks[0], "conversation_b": talks[1]}
-    models = [
-        {"instruction": question, "output": message, "generator": name}
-        for message, name in ((first, "a"), (second, "b"))
-    ]
-    one, other = (write(folder / name, [row], lines=False) for name, row in zip("ab", models, strict=True))
+    sides = {"conversation_a": talk(question, first), "conversation_b": talk(question, second)}
+    vote = {**first_rows("mt-bench-human")[0], **sides}
+    texts_of = {"a": first, "b": second}
+    models = [{"instruction": question, "output": text, "generator": name} for name, text in texts_of.items()]
+    one, other = (write(folder / row["generator"], [row], lines=False) for row in models)
     (folder / "answers").mkdir()
     write(folder / "questions.jsonl", [{"question_id": 1, "category": "x", "turns": [question]}])
-    for name, message in (("a", first), ("b", second)):
-        write(folder / "answers" / f"{name}.jsonl", [{"question_id": 1, "choices": [{"turns": [message]}]}])
+    for name, text in texts_of.items():
+        write(folder / "answers" / f"{name}.jsonl", [{"question_id": 1, "choices": [{"turns": [text]}]}])
     for result, texts in (
         (load(write(folder / "votes", [vote])), [second, first]),
         (load(one, [other]), [first, second]),
@@ -251,18 +244,19 @@ def test_any_row_is_read_or_refused_in_one_line(tmp_path_factory: pytest.TempPat
         assert "\n" not in message
 
 
-def test_unique_row_ids_become_case_ids(tmp_path: Path) -> None:
-    rows = first_rows("judgebench")
-    for change, expected in (
-        ({}, ["item-9f-1", "item-9f-2", "item-9f-3"]),
-        ({"pair_id": "9f-2"}, ["item-0001", "item-0002", "item-0003"]),
-        ({"pair_id": None}, ["item-0001", "item-0002", "item-0003"]),
-        ({"pair_id": "../../x"}, ["item-0001", "item-0002", "item-0003"]),
-        ({"pair_id": "a\nb"}, ["item-0001", "item-0002", "item-0003"]),
-        ({"pair_id": 7}, ["item-7", "item-9f-2", "item-9f-3"]),
-    ):
-        cases = load(write(tmp_path / "d.jsonl", [{**rows[0], **change}, *rows[1:]])).cases
-        assert [case.id for case in cases] == expected
+PLACES = ["item-0001", "item-0002", "item-0003"]
+
+
+@each(
+    "change, expected",
+    ({}, ["item-9f-1", "item-9f-2", "item-9f-3"]),
+    ({"pair_id": 7}, ["item-7", "item-9f-2", "item-9f-3"]),
+    *(({"pair_id": name}, PLACES) for name in ("9f-2", None, "../../x", "a\nb")),
+)
+def test_unique_row_ids_become_case_ids(change: dict[str, Any], expected: list[str], tmp_path: Path) -> None:
+    first, *others = first_rows("judgebench")
+    cases = load(write(tmp_path / "d.jsonl", [{**first, **change}, *others])).cases
+    assert [case.id for case in cases] == expected
 
 
 @each(
@@ -283,10 +277,8 @@ def test_pandalm_takes_the_most_frequent_of_any_number_of_votes(
 
 def test_votes_are_counted_by_model_in_any_pair_order(tmp_path: Path) -> None:
     row = first_rows("mt-bench-human")[0]
-    swapped = {
-        **row,
-        **{f"{name}_{x}": row[f"{name}_{y}"] for name in ("model", "conversation") for x, y in ("ab", "ba")},
-    }
+    names = {f"{name}_{x}": f"{name}_{y}" for name in ("model", "conversation") for x, y in ("ab", "ba")}
+    swapped = {**row, **{name: row[other] for name, other in names.items()}}
     for votes, label in (
         ([(row, "model_a"), (swapped, "model_b")], "llama-x"),
         ([(row, "model_a"), (swapped, "model_a"), (row, "tie"), (swapped, "tie (inconsistent)")], "tie"),

@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders import row, run_parameters, verdict
+from builders import damage_file, error_line, row, run_parameters, verdict
 from hypothesis import given, strategies as st
 from loops import each
 
@@ -51,8 +52,7 @@ def test_folder_is_recognised_from_within(monkeypatch: pytest.MonkeyPatch) -> No
     for path, source in ((".", "Rating/result.json"), ("..", "../judge-1/Rating/result.json")):
         runs = replay.load(path)
         assert [one.protocol for one in runs] == ["Rating", "Reference"]
-        assert {(one.judge, one.data) for one in runs} == {("judge-1", "Colours")}
-        assert runs[0].source == source
+        assert ({(one.judge, one.data) for one in runs}, runs[0].source) == ({("judge-1", "Colours")}, source)
 
 
 def test_files_of_no_format_are_skipped_unread(tmp_path: Path) -> None:
@@ -90,19 +90,6 @@ def test_run_folder_gives_its_comparisons_of_authors(tmp_path: Path) -> None:
     assert (first.convention, first.statistics, first.calls, first.cases) == ("", {}, None, {})
 
 
-def test_flawed_run_is_refused_with_the_reason(tmp_path: Path) -> None:
-    run(tmp_path / "unfinished", [row("c1", [verdict("a")])], finish=False)
-    with pytest.raises(UsageError, match="unfinished: the run is unfinished; the command that began it resumes it"):
-        replay.load(str(tmp_path / "unfinished"))
-    damaged = run(tmp_path / "damaged", [row("c1", [verdict("a")])])
-    with (damaged / "rows.jsonl").open("a") as file:
-        file.write("{")
-    with pytest.raises(UsageError, match=r"rows\.jsonl does not match its checksum"):
-        replay.load(str(damaged))
-    with pytest.raises(DataError, match="holds no comparison of two authors"):
-        replay.load(str(run(tmp_path / "fixed", [row("c1", [verdict("a")], design="fixed")])))
-
-
 def test_search_skips_run_folders_that_cannot_be_replayed(tmp_path: Path) -> None:
     run(tmp_path / "b", [row("c1", [verdict("a")])], finish=False)
     with pytest.raises(UsageError, match="b: the run is unfinished"):
@@ -110,9 +97,7 @@ def test_search_skips_run_folders_that_cannot_be_replayed(tmp_path: Path) -> Non
     run(tmp_path / "c", [row("c1", [verdict("a")], design="fixed")])
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "run.json").write_text('{"somebody": "else"}', encoding="utf-8")
-    damaged = run(tmp_path / "e", [row("c1", [verdict("a")])])
-    with (damaged / "rows.jsonl").open("a") as file:
-        file.write("{")
+    damage_file(run(tmp_path / "e", [row("c1", [verdict("a")])]) / "rows.jsonl", "cut")
     # Without a readable run, the first reason is reported.
     with pytest.raises(UsageError, match="b: the run is unfinished"):
         replay.load(str(tmp_path))
@@ -126,8 +111,13 @@ def test_search_skips_run_folders_that_cannot_be_replayed(tmp_path: Path) -> Non
         assert note.isprintable()
     assert not any("passed over" in note for note in second.notes)
     # A folder named explicitly is not skipped.
-    for name, flaw in (("b", "unfinished"), ("c", "no comparison of two"), ("d", "d"), ("e", "does not match its")):
-        with pytest.raises(DistractError, match=flaw):
+    for name, kind, flaw in (
+        ("b", UsageError, "b: the run is unfinished; the command that began it resumes it"),
+        ("c", DataError, "holds no comparison of two authors"),
+        ("d", DistractError, "d"),
+        ("e", UsageError, r"rows\.jsonl does not match its checksum"),
+    ):
+        with pytest.raises(kind, match=flaw):
             replay.load(str(tmp_path / name))
 
 
@@ -246,11 +236,10 @@ def test_wrong_rows_name_file_line_and_field(
     path.write_bytes(text.replace(old, new).encode("utf-8", "surrogateescape"))
     if message is None:
         replay.load(str(path))
-        return
-    with pytest.raises(DataError, match=message) as caught:
-        replay.load(str(path))
-    assert str(caught.value).startswith(f"{path}"), "the file is named"
-    assert "\n" not in str(caught.value)
+    else:
+        error = error_line(DataError, replay.load, str(path))
+        assert re.search(message, error)
+        assert error.startswith(f"{path}"), "the file is named"
 
 
 def test_two_judges_in_one_file_must_be_separated_by_hand(tmp_path: Path) -> None:
@@ -261,18 +250,16 @@ def test_two_judges_in_one_file_must_be_separated_by_hand(tmp_path: Path) -> Non
         replay.load(str(path))
 
 
-def test_hostile_folder_names_are_refused(tmp_path: Path) -> None:
-    for judge in ("a\x1b[31m", "two\nlines", "x" * 201):
-        there = tmp_path / "evaluators" / judge / "CoT"
-        there.mkdir(parents=True)
-        (there / "result.json").write_bytes((DATA / LLMBAR).read_bytes())
-        with pytest.raises(DataError, match="field 'folder name'") as caught:
-            replay.load(str(there / "result.json"))
-        assert str(caught.value).isprintable()
-    there = tmp_path / "evaluators" / "[bold]<b>$a{x}" / "CoT"
+@each("judge", "a\x1b[31m", "two\nlines", "x" * 201, "[bold]<b>$a{x}")
+def test_hostile_folder_names_are_refused_or_kept(judge: str, tmp_path: Path) -> None:
+    there = tmp_path / "evaluators" / judge / "CoT"
     there.mkdir(parents=True)
     (there / "result.json").write_bytes((DATA / LLMBAR).read_bytes())
-    assert replay.load(str(there))[0].judge == "[bold]<b>$a{x}"
+    if judge.startswith("["):
+        assert replay.load(str(there))[0].judge == judge
+    else:
+        message = error_line(DataError, replay.load, str(there / "result.json"))
+        assert ("field 'folder name'" in message, message.isprintable()) == (True, True)
 
 
 def test_broken_statistics_are_reported(tmp_path: Path) -> None:

@@ -32,53 +32,29 @@ def list_verdicts(rows: tuple[Row, ...]) -> list[list[str | None]]:
 
 
 GOLDEN = [
-    (
-        f"{LLMBAR}/Reference/result.json",
-        ("judge-1", "Reference", "Colours"),
-        [["a", "a"], ["b", "no verdict"], ["b", "b"]],
-        # The last answer of the swapped order is truncated before its verdict, but its winner is stored.
-        [["a", "a"], ["b", "no verdict"], ["b", "truncated"]],
-    ),
+    (f"{LLMBAR}/Reference/result.json", ("judge-1", "Reference", "Colours"),
+     [["a", "a"], ["b", "no verdict"], ["b", "b"]],
+     # The last answer of the swapped order is truncated before its verdict, but its winner is stored.
+     [["a", "a"], ["b", "no verdict"], ["b", "truncated"]]),
     (f"{LLMBAR}/Rating/result.json", ("judge-1", "Rating", "Colours"), [["b", "a"]], None),
-    (
-        "pairs",
-        ("judge-7B", "pairwise", "pairs"),
-        # Letters are slots: A under both orders is once ant and once cow. bee stands first in the file, ant in a row.
-        [["a", "b"], ["error", "a"], ["a", "a"], ["a", "tie"]],
-        [["a", "b"], ["no verdict", "a"], ["a", "a"], ["a", "tie"]],
-    ),
-    (
-        f"{JUDGEBENCH},judge_name=arena_hard,judge_model=lab_judge-1.jsonl",
-        ("lab/judge-1", "arena_hard", "judgebench writer-1"),
-        [["a", "a"], ["tie", "no verdict"], ["no verdict", "no verdict"], ["no verdict"]],
-        [["a", "a"], ["tie", "no verdict"], ["a", "no verdict"], ["b"]],
-    ),
-    (
-        f"{JUDGEBENCH},judge_name=reward_model,judge_model=reward-1.jsonl",
-        ("reward-1", "reward_model", "judgebench writer-1"),
-        [["a", "a"]],
-        None,
-    ),
-    (
-        f"{REIFE}.llama-3.1-8b.base_pairwise.pairwise_vanilla.jsonl",
-        ("llama-3.1-8b", "base_pairwise.pairwise_vanilla", "colours"),
-        # Verdicts are not mapped back, and the swapped file orders its rows differently.
-        [["a", "a"], ["b", "a"], ["no verdict", "a"]],
-        [["a", "a"], ["b", "a"], ["no verdict", "a"]],
-    ),
-    (
-        f"{REIFE}.gpt-4.protocol_vote.majority_vote.jsonl",
-        ("gpt-4", "protocol_vote.majority_vote", "colours"),
-        [["a"], ["tie"], ["a"]],
-        None,
-    ),
-    (
-        f"{REIFE}.gpt-4.pairwise_chateval.pairwise_chateval_swap.round_1.jsonl",
-        ("gpt-4", "pairwise_chateval.pairwise_chateval.round_1", "colours"),
-        [["b"]],
-        [["b"]],
-    ),
-]
+    # Letters are slots: A under both orders is once ant and once cow. bee stands first in the file, ant in a row.
+    ("pairs", ("judge-7B", "pairwise", "pairs"), [["a", "b"], ["error", "a"], ["a", "a"], ["a", "tie"]],
+     [["a", "b"], ["no verdict", "a"], ["a", "a"], ["a", "tie"]]),
+    (f"{JUDGEBENCH},judge_name=arena_hard,judge_model=lab_judge-1.jsonl",
+     ("lab/judge-1", "arena_hard", "judgebench writer-1"),
+     [["a", "a"], ["tie", "no verdict"], ["no verdict", "no verdict"], ["no verdict"]],
+     [["a", "a"], ["tie", "no verdict"], ["a", "no verdict"], ["b"]]),
+    (f"{JUDGEBENCH},judge_name=reward_model,judge_model=reward-1.jsonl",
+     ("reward-1", "reward_model", "judgebench writer-1"), [["a", "a"]], None),
+    # Verdicts are not mapped back, and the swapped file orders its rows differently.
+    (f"{REIFE}.llama-3.1-8b.base_pairwise.pairwise_vanilla.jsonl",
+     ("llama-3.1-8b", "base_pairwise.pairwise_vanilla", "colours"),
+     [["a", "a"], ["b", "a"], ["no verdict", "a"]], [["a", "a"], ["b", "a"], ["no verdict", "a"]]),
+    (f"{REIFE}.gpt-4.protocol_vote.majority_vote.jsonl",
+     ("gpt-4", "protocol_vote.majority_vote", "colours"), [["a"], ["tie"], ["a"]], None),
+    (f"{REIFE}.gpt-4.pairwise_chateval.pairwise_chateval_swap.round_1.jsonl",
+     ("gpt-4", "pairwise_chateval.pairwise_chateval.round_1", "colours"), [["b"]], [["b"]]),
+]  # fmt: skip
 
 
 @each("name, names, stored, parsed", *GOLDEN)
@@ -241,17 +217,10 @@ def test_reife_answers_about_renamed_outputs_are_not_parsed(tmp_path: Path) -> N
 def test_judgebench_answers_are_parsed_in_the_requested_format(
     tmp_path: Path, question: str, texts: tuple[str, str | None], parsed: list[str] | None
 ) -> None:
-    row = {
-        "pair_id": "p",
-        "source": "s",
-        "question": "1+1?",
-        "response_model": "m",
-        "response_A": "It is 2.",
-        "response_B": "It is 3.",
-        "label": "A>B",
-        "judge_name": question,
-        "judgments": [{"judgment": {"judge_model": "j", "response": text}, "decision": "A>B"} for text in texts],
-    }
+    texts_shown = {"question": "1+1?", "response_A": "It is 2.", "response_B": "It is 3."}
+    names = {"pair_id": "p", "source": "s", "response_model": "m", "label": "A>B", "judge_name": question}
+    answers = [{"judgment": {"judge_model": "j", "response": text}, "decision": "A>B"} for text in texts]
+    row = {**texts_shown, **names, "judgments": answers}
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps(row) + "\n", encoding="utf-8")
     (published,) = replay.load(str(path))
@@ -290,6 +259,11 @@ def published(*rows: Row, cases: tuple[Case, ...] = ()) -> PublishedRun:
     return PublishedRun("j", "p", "d", ("stored",), {"stored": rows}, True, "f", "0", known, "", {}, None, ("a note",))
 
 
+def join(one: Case, *labelled_cases: Case) -> PublishedRun:
+    """A run on one case, joined to a data set."""
+    return attach_labels(published(row(one.id), cases=(one,)), {"set": labelled_cases} if labelled_cases else {})
+
+
 def labelled(first: str = "Red.", second: str = "A dog.", preferred: str | None = "x", name: str = "q") -> Case:
     return case(name, "Name a colour.", ("x", first), ("y", second), preferred)
 
@@ -319,7 +293,7 @@ NAMED = "texts-4e37daefbf7dd15f"
     (labelled(preferred=None), None),
 )
 def test_texts_identify_a_label_in_either_order(labelled_case: Case, label: str | None) -> None:
-    joined_run = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": [labelled_case]})
+    joined_run = join(COLOURS, labelled_case)
     joined = only_row(joined_run)
     assert (joined.label, joined.data, joined.subset, joined.cluster) == (label, "set", "people", labelled_case.cluster)
     # The case has the name of the data set and the order of the row, so the judgments are unchanged.
@@ -337,16 +311,14 @@ def test_texts_identify_a_label_in_either_order(labelled_case: Case, label: str 
     case("item-0001", "Name a colour.", ("output_1", "Red."), ("output_2", "Red."), "output_1"),
 )
 def test_known_texts_rule_out_matching_by_id(labelled_case: Case) -> None:
-    before = published(row("item-0001"), cases=(COLOURS,))
-    joined_run = attach_labels(before, {"set": [labelled_case]})
+    joined_run = join(COLOURS, labelled_case)
     # The name derives from the texts, as without any data set; only the note mentions the data sets.
-    assert joined_run == replace(attach_labels(before, {}), notes=("a note", "1 row is in none of the data sets"))
+    assert joined_run == replace(join(COLOURS), notes=("a note", "1 row is in none of the data sets"))
     named_row = replace(row(NAMED), a=Side("text-2"), b=Side("text-1"), cluster="item-0001")
     assert joined_run.rows == {"stored": (named_row,)}
     # So do the authors of its texts, which a report shows.
-    renamed = tuple(
-        replace(one, author=f"text-{number}") for number, one in zip((2, 1), COLOURS.responses, strict=True)
-    )
+    first, second = COLOURS.responses
+    renamed = (replace(first, author="text-2"), replace(second, author="text-1"))
     assert joined_run.cases == {NAMED: replace(COLOURS, responses=renamed)}
 
 
@@ -378,14 +350,11 @@ def test_verdict_on_an_unknown_response_keeps_the_pass_mark() -> None:
 
 
 def test_without_texts_the_id_and_both_authors_match() -> None:
-    labelled_cases = [
-        case("c1", "Hi.", ("y", "Hello."), ("x", "Go away."), "y"),
-        case("c2", "Hi.", ("y", "Hello."), ("z", "Go away."), "y"),
-    ]
+    authors = {"c1": ("y", "x"), "c2": ("y", "z")}
+    labelled_cases = [case(name, "Hi.", (a, "Hello."), (b, "Go away."), "y") for name, (a, b) in authors.items()]
     rows = (row("c1", "x", "y"), row("c2", "x", "y"), row("c3", "x", "y"))
     joined_run = attach_labels(published(*rows), {"set": labelled_cases})
-    assert [one.label for one in joined_run.rows["stored"]] == ["b", None, None]
-    assert [one.data for one in joined_run.rows["stored"]] == ["set", "d", "d"]
+    assert [(one.label, one.data) for one in joined_run.rows["stored"]] == [("b", "set"), (None, "d"), (None, "d")]
     assert joined_run.notes[1:] == ("2 rows are in none of the data sets",)
     assert joined_run.cases == {"c1": labelled_cases[0]}
 
@@ -393,35 +362,36 @@ def test_without_texts_the_id_and_both_authors_match() -> None:
 def test_only_the_name_separates_one_id_in_several_data_sets() -> None:
     labelled_case = case("item-0001", "Hi.", ("output_1", "Hello."), ("output_2", "Go away."), "output_1")
     other = replace(labelled_case, preferred="output_2")
-    joined_run = attach_labels(published(row("item-0001")), {"e": [other], "d": [labelled_case]})
-    assert (only_row(joined_run).label, only_row(joined_run).data) == ("a", "d")
-    joined_run = attach_labels(published(row("item-0001")), {"e": [other], "f": [labelled_case]})
-    assert (only_row(joined_run).label, only_row(joined_run).data) == (None, "d")
+    for name, expected in (("d", ("a", "d")), ("f", (None, "d"))):
+        joined_run = attach_labels(published(row("item-0001")), {"e": [other], name: [labelled_case]})
+        assert (only_row(joined_run).label, only_row(joined_run).data) == expected
     assert joined_run.notes[1:] == ("1 row is in none of the data sets",)
 
 
 def test_label_is_kept() -> None:
-    joined_run = attach_labels(published(row("item-0001", label="b"), cases=(COLOURS,)), {"set": [labelled()]})
-    assert (only_row(joined_run).label, only_row(joined_run).data) == ("b", "set")
+    joined = only_row(attach_labels(published(row("item-0001", label="b"), cases=(COLOURS,)), {"set": [labelled()]}))
+    assert (joined.label, joined.data) == ("b", "set")
     before = published(row("c1", label="tie"))
     assert attach_labels(before, {"set": [labelled(name="c1")]}) == before
 
 
 def test_different_labels_are_noted() -> None:
     labelled_cases = [labelled(preferred=None, name="q1"), labelled(name="q2"), labelled("A dog.", "Red.", name="q3")]
-    joined_run = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": labelled_cases[:2]})
+    joined_run = join(COLOURS, *labelled_cases[:2])
     assert (only_row(joined_run).label, joined_run.notes) == ("a", ("a note",))
-    joined_run = attach_labels(published(row("item-0001"), cases=(COLOURS,)), {"set": labelled_cases})
-    assert only_row(joined_run).label == "a"
-    assert joined_run.notes[1:] == ("1 row is in the data sets with several labels (the first one counts)",)
+    joined_run = join(COLOURS, *labelled_cases)
+    notes = ("a note", "1 row is in the data sets with several labels (the first one counts)")
+    assert (only_row(joined_run).label, joined_run.notes) == ("a", notes)
 
 
-def test_authors_separate_equal_texts() -> None:
+def test_equal_texts_have_one_name_and_are_separated_by_their_authors() -> None:
     same = case("item-0001", "Hi.", ("output_1", "Hi."), ("output_2", "Hi."), None)
-    labelled_case = case("q", "Hi.", ("output_2", "Hi."), ("output_1", "Hi."), "output_1")
-    assert only_row(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [labelled_case]})).label == "a"
-    other = case("q", "Hi.", ("x", "Hi."), ("y", "Hi."), "y")
-    assert only_row(attach_labels(published(row("item-0001"), cases=(same,)), {"set": [other]})).label == "b"
+    for first, second, label in (("output_2", "output_1", "a"), ("x", "y", "b")):
+        preferred = "output_1" if label == "a" else "y"
+        assert only_row(join(same, case("q", "Hi.", (first, "Hi."), (second, "Hi."), preferred))).label == label
+    joined = only_row(join(same))
+    assert joined.case.startswith("texts-")
+    assert (joined.a, joined.b) == (Side("output_1"), Side("output_2"))
 
 
 def test_reife_gets_the_labels_of_a_data_set() -> None:
@@ -446,11 +416,9 @@ def test_unmatched_pair_keeps_its_name() -> None:
 
 
 def test_repeated_question_is_a_separate_comparison() -> None:
-    again, other = replace(COLOURS, id="item-0003"), replace(COLOURS, id="item-0004", prompt=("Hi.",))
-    before = published(
-        *map(row, ("item-0001", "item-0002", "item-0003", "item-0004")),
-        cases=(COLOURS, replace(COLOURS, id="item-0002"), again, other),
-    )
+    copies = [replace(COLOURS, id=f"item-000{number}") for number in (1, 2, 3, 4)]
+    copies[3] = replace(copies[3], prompt=("Hi.",))
+    before = published(*(row(one.id) for one in copies), cases=tuple(copies))
     first, second, third, fourth = attach_labels(before, {}).rows["stored"]
     assert [one.case for one in (first, second, third)] == [NAMED, f"{NAMED}~2", f"{NAMED}~3"]
     assert fourth.case.startswith("texts-")
@@ -476,29 +444,22 @@ def test_all_rules_of_a_run_give_a_comparison_the_same_name() -> None:
     assert joined_run.rows["stored"] == joined_run.rows["parsed"]
 
 
-def test_equal_texts_have_one_name_and_keep_their_authors() -> None:
-    same = case("item-0001", "Hi.", ("output_1", "Hi."), ("output_2", "Hi."), None)
-    joined_run = only_row(attach_labels(published(row("item-0001"), cases=(same,)), {}))
-    assert joined_run.case.startswith("texts-")
-    assert (joined_run.a, joined_run.b) == (Side("output_1"), Side("output_2"))
-
-
 def test_turn_boundaries_are_part_of_the_texts() -> None:
-    def case_names(prompt: tuple[str, ...], first: tuple[str, ...], second: tuple[str, ...]) -> str:
+    def case_name(*texts: tuple[str, ...]) -> str:
+        prompt, first, second = texts
         responses = (Response("output_1", first), Response("output_2", second))
-        one = Case("item-0001", prompt, responses, None)
-        return only_row(attach_labels(published(row("item-0001"), cases=(one,)), {})).case
+        return only_row(join(Case("item-0001", prompt, responses, None))).case
 
     several = [
-        case_names(("a", "b"), ("c", "d"), ("e", "f")),
-        case_names(("ab",), ("c", "d"), ("e", "f")),
-        case_names(("a", "b"), ("cd",), ("e", "f")),
-        case_names(("a", "b"), ("c", "d"), ("ef",)),
-        case_names(("a", "b"), ("c", ""), ("de", "f")),
-        case_names(("a", "b"), ("e", "d"), ("c", "f")),
-        case_names(("a",), ("b", "c"), ("d", "e")),
+        (("a", "b"), ("c", "d"), ("e", "f")),
+        (("ab",), ("c", "d"), ("e", "f")),
+        (("a", "b"), ("cd",), ("e", "f")),
+        (("a", "b"), ("c", "d"), ("ef",)),
+        (("a", "b"), ("c", ""), ("de", "f")),
+        (("a", "b"), ("e", "d"), ("c", "f")),
+        (("a",), ("b", "c"), ("d", "e")),
     ]
-    assert len(set(several)) == len(several)
+    assert len({case_name(*texts) for texts in several}) == len(several)
 
 
 WORDS = st.sampled_from(["Red.", "Blue.", "A dog.", ""])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import error_line
 from hypothesis import given, strategies as st
 from loops import each
 
@@ -55,10 +56,7 @@ def write_log(path: Path, *values: Any, scorer: str = "s", name: str = "", **mor
 
 
 def problem(path: Path) -> str:
-    with pytest.raises(DataError) as caught:
-        replay.load(str(path))
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return error_line(DataError, replay.load, str(path))
 
 
 def test_log_of_inspect_ai_is_replayed() -> None:
@@ -83,11 +81,8 @@ def test_log_of_inspect_ai_is_replayed() -> None:
         ("passes 1 of 2 responses; no verdict on 1",),
         ("passes 3 of 3 responses",),
     ]
-    assert {case.prompt for case in runs[0].cases.values()} == {
-        ("Name a colour.",),
-        ("Name a sea.",),
-        ("Be brief.\n\nHi", "Name a river."),
-    }
+    prompts = {case.prompt for case in runs[0].cases.values()}
+    assert prompts == {("Name a colour.",), ("Name a sea.",), ("Be brief.\n\nHi", "Name a river.")}
 
 
 @each("path", INSPECT, PROMPTFOO)
@@ -102,8 +97,7 @@ def test_rows_are_responses_against_the_pass_mark(path: Path) -> None:
             assert len(row.judgments) == (row.excluded is None)
             for judgment in row.judgments:
                 assert (judgment.failure is None) == (judgment.preferred in ("a", "b"))
-                if judgment.scores:
-                    assert (judgment.scores[0] >= judgment.scores[1]) == (judgment.preferred == "a")
+                assert not judgment.scores or (judgment.scores[0] >= judgment.scores[1]) == (judgment.preferred == "a")
             if case := run.cases.get(row.case):
                 assert row.cluster == case.cluster
                 assert row.a.author in {response.author for response in case.responses}
@@ -125,31 +119,21 @@ def test_json_log_is_the_same(tmp_path: Path) -> None:
     assert both[1].notes == ("passes 1 of 3 responses; left out: 4 repeated grades",)
 
 
-VALUES: list[tuple[Any, str]] = [
-    *((value, "a") for value in ("C", "P", "Yes", "true", "0.5", True, 1, 0.7)),
-    *((value, "b") for value in ("I", "N", "No", "FALSE", "0.49", False, 0)),
-    *((value, "unreadable score") for value in ("c", "maybe", "inf")),
-    *((value, "no score") for value in (math.nan, None, ...)),
+GOOD_VALUES = (("C", 1.0), ("P", 0.5), ("Yes", 1.0), ("true", 1.0), ("0.5", 0.5), (True, 1.0), (1, 1.0), (0.7, 0.7))
+BAD_VALUES = (("I", 0.0), ("N", 0.0), ("No", 0.0), ("FALSE", 0.0), ("0.49", 0.49), (False, 0.0), (0, 0.0), (0.25, 0.25))
+VALUES: list[tuple[Any, str, float | None]] = [
+    *((value, "a", score) for value, score in GOOD_VALUES),
+    *((value, "b", score) for value, score in BAD_VALUES),
+    *((value, "unreadable score", None) for value in ("c", "maybe", "inf")),
+    *((value, "no score", None) for value in (math.nan, None, ...)),
 ]
 
 
 def test_values_are_read_as_inspect_ai_reads_them(tmp_path: Path) -> None:
-    runs = replay.load(str(write_log(tmp_path / "l.json", *[value for value, _ in VALUES])))
-    assert list_verdicts(runs) == {("inspect_ai", "s"): [expected for _, expected in VALUES]}
-
-
-@given(st.lists(st.sampled_from(["C", "P", "I", "N", 0, 1, 0.25, True, "x", None]), min_size=1, max_size=8))
-def test_every_sample_is_a_row(tmp_path_factory: pytest.TempPathFactory, values: list[Any]) -> None:
-    (run,) = replay.load(str(write_log(tmp_path_factory.mktemp("log") / "l.json", "C", *values)))
-    numbers = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-    expected: list[Any] = [numbers.get(value, value) if isinstance(value, str) else value for value in ["C", *values]]
-    judgments = [row.judgments[0] for row in run.rows["stored"]]
-    assert [judgment.scores and judgment.scores[0] for judgment in judgments] == [
-        None if value in ("x", None) else value for value in expected
-    ]
-    assert [judgment.preferred for judgment in judgments] == [
-        None if value in ("x", None) else "a" if value >= 0.5 else "b" for value in expected
-    ]
+    (run,) = replay.load(str(write_log(tmp_path / "l.json", *[value for value, *_ in VALUES])))
+    assert list_verdicts((run,)) == {("inspect_ai", "s"): [expected for _, expected, _ in VALUES]}
+    scores = [row.judgments[0].scores for row in run.rows["stored"]]
+    assert [pair and pair[0] for pair in scores] == [score for *_, score in VALUES]
 
 
 @each(
@@ -202,16 +186,8 @@ def test_unknown_texts_keep_their_row(tmp_path: Path) -> None:
     log["samples"][0]["input"] = [{"role": "user", "content": [{"type": "image", "image": "data:image/png;base64,"}]}]
     path.write_text(json.dumps(log, indent=1))
     (run,) = replay.load(str(path))
-    assert list_verdicts((run,)) == {("inspect_ai", "s"): ["a", "b"]}
-    assert [*run.cases] == ["item-1"]
+    assert (list_verdicts((run,)), [*run.cases]) == ({("inspect_ai", "s"): ["a", "b"]}, ["item-1"])
     assert load(str(path)).left_out == {"a message with parts that are no text": 1}
-
-
-def damage(path: Path, member: str | None, text: bytes) -> None:
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("header.json", b"{}" if member is None else text if member == "header.json" else b"{}")
-        if member != "header.json":
-            archive.writestr(member or "samples/1.json", text)
 
 
 @each(
@@ -238,7 +214,9 @@ def test_damaged_archive_is_refused(tmp_path: Path, content: bytes, message: str
     ("header.json", b"[1]", "header.json: expected an object"),
 )
 def test_damaged_sample_is_located(tmp_path: Path, member: str, text: bytes, message: str) -> None:
-    damage(tmp_path / "l.eval", member, text)
+    with zipfile.ZipFile(tmp_path / "l.eval", "w") as archive:
+        for name, content in {"header.json": b"{}", member: text}.items():
+            archive.writestr(name, content)
     assert message in problem(tmp_path / "l.eval")
 
 
@@ -293,17 +271,14 @@ def test_results_of_promptfoo_are_replayed(tmp_path: Path) -> None:
         "passes 4 of 6 responses",
         "passes 6 of 6 responses",
     ]
-    assert [(row.case, row.a.author) for row in runs[2].rows["stored"]][:3] == [
-        ("item-0001", "plain"),
-        ("item-0002", "plain"),
-        ("item-0001", "down"),
-    ]
+    graded = [(row.case, row.a.author) for row in runs[2].rows["stored"]]
+    assert graded[:3] == [("item-0001", "plain"), ("item-0002", "plain"), ("item-0001", "down")]
     # A prompt of messages is read as a conversation, and the cases are those that --data reads.
     assert runs[0].cases["item-0002"].prompt == ("Be brief.\n\nWhich sea lies north of Poland?",)
     assert [*runs[0].cases.values()] == [*load(str(PROMPTFOO)).cases]
     results = [json.loads(line) for line in PROMPTFOO.read_text(encoding="utf-8").splitlines()]
-    results_of = {"version": 3, "timestamp": "2026", "results": results}
-    log = {"evalId": "e", "results": results_of, "config": {"description": "seas"}}
+    whole = {"version": 3, "timestamp": "2026", "results": results}
+    log = {"evalId": "e", "results": whole, "config": {"description": "seas"}}
     (tmp_path / "r.json").write_text(json.dumps(log, indent=2), encoding="utf-8")
     assert list_verdicts(replay.load(str(tmp_path))) == list_verdicts(runs)
     assert {run.data for run in replay.load(str(tmp_path))} == {"seas"}
@@ -350,18 +325,16 @@ def test_no_grade_is_lost_or_counted_twice(entries: list[tuple[str, str, str, bo
         case = run.cases[row.case]
         (response,) = [one for one in case.responses if one.author == row.a.author]
         answers[row.a.author, case.prompt[0], response.text] = row.judgments[0].preferred == "a"
-    assert answers == first
-    assert len(rows) == len(first)
+    assert (answers, len(rows)) == (first, len(first))
 
 
-def test_module_reads_the_first_bytes_only(tmp_path: Path) -> None:
-    for content, is_log in (
-        (b'{"version": 2, "status": "error",\n "eval": {}', True),
-        (b'{"version": 2}', False),
-        (b"[]", False),
-    ):
-        (tmp_path / "l.json").write_bytes(content)
-        assert inspect_logs.can_read(tmp_path / "l.json") is is_log
+IS_LOG = {b'{"version": 2, "status": "error",\n "eval": {}': True, b'{"version": 2}': False, b"[]": False}
+
+
+@each("content, is_log", *IS_LOG.items())
+def test_module_reads_the_first_bytes_only(content: bytes, is_log: bool, tmp_path: Path) -> None:
+    (tmp_path / "l.json").write_bytes(content)
+    assert inspect_logs.can_read(tmp_path / "l.json") is is_log
 
 
 def test_grade_keeps_its_score_and_words() -> None:

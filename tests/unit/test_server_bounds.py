@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from builders import request
 from hypothesis import given, strategies as st
-from loopback import Answer, FakeServer, ReceivedRequest, completion, refusal
+from loopback import Answer, FakeServer, ReceivedRequest, Script, completion, refusal
 from loops import each
 from test_server_backend import ask, backend, words
 
@@ -47,15 +47,17 @@ def ask_texts(url: str, *contents: str, **more: Any) -> list[Reply]:
 
 
 def compress_answer(body: object, encoding: str = "gzip") -> Answer:
-    raw = json.dumps(body).encode()
-    return Answer(
-        gzip.compress(raw) if "gzip" in encoding else zlib.compress(raw), headers={"content-encoding": encoding}
-    )
+    compress = gzip.compress if "gzip" in encoding else zlib.compress
+    return Answer(compress(json.dumps(body).encode()), headers={"content-encoding": encoding})
+
+
+def reply_oddly(answer: Answer) -> Script:
+    """An unusual answer to ``odd``."""
+    return lambda request: answer if request.content == "odd" else completion("fine")
 
 
 def serve_odd(answer: Answer) -> FakeServer:
-    """A server with an unusual answer to ``odd``."""
-    return FakeServer(lambda request: answer if request.content == "odd" else completion("fine"))
+    return FakeServer(reply_oddly(answer))
 
 
 class Endless(FakeServer):
@@ -82,15 +84,9 @@ class Endless(FakeServer):
         return False
 
 
-def endless(request: ReceivedRequest) -> Answer | dict[str, Any]:
-    return Answer(b"endless") if request.content == "odd" else completion("fine")
-
-
 @each("status", 200, 400, 429, 500)
 def test_endless_answer_fails_after_the_usual_attempts(status: int) -> None:
-    with Endless(
-        lambda request: Answer(b"endless", status) if request.content == "odd" else completion("fine")
-    ) as server:
+    with Endless(reply_oddly(Answer(b"endless", status))) as server:
         odd, fine = ask_texts(server.url, "odd", "fine")
         assert [request.content for request in server.chats].count("odd") == 2
     assert (odd.failure, fine.text) == (f"no reply: {TOO_LARGE}, 2 attempts", "fine")
@@ -99,7 +95,7 @@ def test_endless_answer_fails_after_the_usual_attempts(status: int) -> None:
 
 
 def test_endless_headers_fail_after_the_usual_attempts() -> None:
-    with Endless(lambda request: Answer(b"headers") if request.content == "odd" else completion("fine")) as server:
+    with Endless(reply_oddly(Answer(b"headers"))) as server:
         odd, fine = ask_texts(server.url, "odd", "fine")
     assert (odd.failure or "").startswith("no reply: ")
     assert len(odd.failure or "") < 100
@@ -107,7 +103,7 @@ def test_endless_headers_fail_after_the_usual_attempts() -> None:
 
 
 def test_trickling_answer_times_out_like_any_other() -> None:
-    with Endless(endless) as server:
+    with Endless(reply_oddly(Answer(b"endless"))) as server:
         server.step, server.pace = b"x", 0.02
         odd, fine = ask_texts(server.url, "odd", "fine", timeout=0.5)
     assert (odd.failure, fine.text) == ("no reply: no reply in time, 2 attempts", "fine")
@@ -127,11 +123,8 @@ def test_answer_may_be_compressed(encoding: str) -> None:
     (Answer(b"{}", headers={"content-encoding": "br"}), "compressed in a way that was not requested"),
     (Answer(b"{}", headers={"content-encoding": "gzip, gzip"}), "compressed in a way that was not requested"),
     (Answer(b"{}", headers={"content-encoding": "gzip"}), "not compressed as the server says"),
-    (Answer(b"[" * 200_000), "the reply is nested too deeply"),
-    (Answer(b"[" * 2_000 + b"]" * 2_000), "the reply is nested too deeply"),
-    (Answer(b"\xff{"), "the reply is not JSON"),
-    (Answer(b"9" * 5000), "the reply is not JSON"),
-    (Answer(b""), "the reply is not JSON"),
+    *((Answer(raw), "the reply is nested too deeply") for raw in (b"[" * 200_000, b"[" * 2_000 + b"]" * 2_000)),
+    *((Answer(raw), "the reply is not JSON") for raw in (b"\xff{", b"9" * 5000, b"")),
     (Answer(b"x" * 2**20, 500), "500: xxxx"),
     (Answer(b"[" * 200_000, 503), "503: [[[["),
 )
@@ -139,8 +132,7 @@ def test_undecodable_answer_is_one_line(answer: Answer, message: str) -> None:
     with serve_odd(answer) as server:
         odd, fine = ask_texts(server.url, "odd", "fine")
     assert message in (odd.failure or "")
-    assert len((odd.failure or "").splitlines()) == 1
-    assert len(odd.failure or "") < 300
+    assert (len((odd.failure or "").splitlines()), len(odd.failure or "") < 300) == (1, True)
     assert fine.text == "fine"
 
 
@@ -148,11 +140,9 @@ def test_undecodable_answer_is_one_line(answer: Answer, message: str) -> None:
 def test_model_and_token_lists_are_bounded(path: str) -> None:
     class Full(FakeServer):
         async def answer(self, request: ReceivedRequest) -> Answer:
-            return (
-                Answer(b'{"data":[' + b"{}," * (MOST // 3) + b"{}]}")
-                if request.path == path
-                else await super().answer(request)
-            )
+            if request.path != path:
+                return await super().answer(request)
+            return Answer(b'{"data":[' + b"{}," * (MOST // 3) + b"{}]}")
 
     with Full(lambda request: completion("x")) as server, pytest.raises(BackendError, match=TOO_LARGE):
         ask_texts(server.url, "a")
@@ -212,9 +202,8 @@ def test_every_requested_delay_is_bounded(value: str) -> None:
 
 
 def test_absurd_delays_are_ignored_or_capped() -> None:
-    assert [retry_after({"retry-after": value}, 1.8e9) for value in ODD_TIMES[:2]] == [None, None]
-    assert retry_after({"retry-after": "1e12"}, 1.8e9) == LONGEST_PAUSE
-    assert retry_after({"retry-after": "-1e12"}, 1.8e9) == 0.0
+    delays = [retry_after({"retry-after": value}, 1.8e9) for value in (*ODD_TIMES[:2], "1e12", "-1e12")]
+    assert delays == [None, None, LONGEST_PAUSE, 0.0]
 
 
 @each(
@@ -227,16 +216,9 @@ def test_long_delay_is_announced_once(
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(Place, "pause", lambda self, seconds: pauses.append(seconds))
-    times = 0
-
-    def busy(asked_: ReceivedRequest) -> Answer | dict[str, Any]:
-        nonlocal times
-        times += 1
-        return (
-            Answer({"error": {"message": "slow down"}}, 429, {"retry-after": delay}) if times < 4 else completion("hi")
-        )
-
-    with FakeServer(busy) as server:
+    busy = Answer({"error": {"message": "slow down"}}, 429, {"retry-after": delay})
+    answers = iter([busy] * 3 + [Answer(completion("hi"))])
+    with FakeServer(lambda request: next(answers)) as server:
         assert [one.text for one in ask(OpenAI("m", base_url=server.url, backoff=0.001), words())] == ["hi"]
     assert pauses == [min(float(delay), LONGEST_PAUSE)] * 3
     output = capsys.readouterr().err
@@ -329,33 +311,28 @@ def test_refused_key_is_named(keys: dict[str, str], message: str, monkeypatch: p
     for name, key in keys.items():
         monkeypatch.setenv(name, key)
     message = f"refuses: 401 who are you\\?; {message}$"
-    with (
-        FakeServer(lambda request: completion("hi"), probed=lambda request: refusal(401, "who are you?")) as server,
-        pytest.raises(UsageError, match=message),
-    ):
-        ask(OpenAI("m", base_url=server.url, key_names=("FIRST", "SECOND")), words())
-
-
-def test_key_over_an_open_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FIRST", "k-123456789")
-    message = Endpoint("http://judge.example/v1", ("FIRST",))._key_words()
-    assert message == "no key was sent: that in FIRST would be sent unencrypted; use https"
+    with FakeServer(lambda request: completion("hi"), probed=lambda request: refusal(401, "who are you?")) as server:
+        with pytest.raises(UsageError, match=message):
+            ask(OpenAI("m", base_url=server.url, key_names=("FIRST", "SECOND")), words())
+        sent = keys.get("FIRST", keys.get("SECOND", "none"))
+        assert server.probes[0].headers["authorization"] == f"Bearer {sent}"
 
 
 @each("path, message", ("", "check the address and the model's name, 'm'$"), ("x", "most end in /v1$"))
 def test_wrong_address_path_is_explained(path: str, message: str) -> None:
-    with FakeServer(lambda request: completion("hi"), probed=lambda request: refusal(404, "Not found")) as server:
-        server.probed = lambda request: refusal(404, "Not found")
-        with pytest.raises(UsageError, match=message) as error:
-            ask(OpenAI("m", base_url=server.url + path), words())
+    there = FakeServer(lambda request: completion("hi"), probed=lambda request: refusal(404, "Not found"))
+    with there as server, pytest.raises(UsageError, match=message) as error:
+        ask(OpenAI("m", base_url=server.url + path), words())
     assert ("most end in /v1" in str(error.value)) == bool(path)
 
 
-def test_single_attempt_uses_the_singular() -> None:
+@each("attempts", 1, 6)
+def test_unreachable_server_fails_after_all_attempts(attempts: int) -> None:
     with FakeServer(lambda request: completion("hi")) as server:
         server.die()
-        with pytest.raises(BackendError, match=r"\(1 attempt\)$"):
-            ask(OpenAI("m", base_url=server.url, attempts=1), words())
+        message = rf"connection refused \({attempts} attempt{'s' * (attempts > 1)}\)$"
+        with pytest.raises(BackendError, match=message):
+            ask(backend(server.url, attempts=attempts), *(words(str(number)) for number in range(30)))
 
 
 def test_durations_do_not_depend_on_the_wall_clock(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

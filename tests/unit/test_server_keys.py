@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_result import Run
+from builders import error_line
+from command_result import CommandResult, Run
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, refusal, token
 from loops import each
 from test_server_backend import ask, backend, words
@@ -250,16 +251,15 @@ def test_catalogue_sends_keys_only_to_its_own_servers(
         assert price.startswith("price unknown: mine; ")
         assert note == f"mine: {options.catalogue} sends the key in {name} to https://evil.example/v1"
         return
-    with pytest.raises(UsageError) as error:
-        open_judge("mine", options)
-    assert message in str(error.value)
-    assert f"mine: its catalogue sends {name} to https://evil.example/v1, but" in str(error.value)
-    assert str(error.value).endswith(f"allow it with DISTRACT_ALLOW_KEYS={name} in the environment")
+    refused = error_line(UsageError, open_judge, "mine", options)
+    assert message in refused
+    assert f"mine: its catalogue sends {name} to https://evil.example/v1, but" in refused
+    assert refused.endswith(f"allow it with DISTRACT_ALLOW_KEYS={name} in the environment")
 
 
-def test_keys_of_built_in_judges_go_to_their_own_servers() -> None:
-    for name, key in (("claude-sonnet-4-5", "ANTHROPIC_API_KEY"), ("gpt-4o", "OPENAI_API_KEY")):
-        assert resolve(name, Options(), catalogue()).keys == (key,)
+@each("name, key", ("claude-sonnet-4-5", "ANTHROPIC_API_KEY"), ("gpt-4o", "OPENAI_API_KEY"))
+def test_keys_of_built_in_judges_go_to_their_own_servers(name: str, key: str) -> None:
+    assert resolve(name, Options(), catalogue()).keys == (key,)
 
 
 def test_redefined_built_in_name_is_noted(tmp_path: Path) -> None:
@@ -276,6 +276,11 @@ def test_redefined_built_in_name_is_noted(tmp_path: Path) -> None:
     assert open_models({"judge": "mine", "generator": "mine"}, options).notes == ()
     for name in ("openai:gpt-4", "gpt-4-0613"):  # only its alias is gone
         assert "redefined" not in str(open_models({"judge": name}, options).notes)
+
+
+def assert_no_password(done: CommandResult) -> None:
+    assert done.code == 2
+    assert PASSWORD not in done.out + done.err
 
 
 @pytest.mark.parametrize(
@@ -296,22 +301,19 @@ def test_redefined_built_in_name_is_noted(tmp_path: Path) -> None:
 def test_address_password_appears_in_no_message(
     address: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def assert_no_password(*arguments: object) -> None:
-        done = run("attack", *arguments)
-        assert done.code == 2
-        assert PASSWORD not in done.out + done.err
+    def check(*arguments: object) -> None:
+        assert_no_password(run("attack", *arguments))
 
-    assert_no_password("--judge", "openai:m", "--base-url", address)
-    assert_no_password("--judge", "planted:fair", "--base-url", address)
+    check("--judge", "openai:m", "--base-url", address)
+    check("--judge", "planted:fair", "--base-url", address)
     for name in (address, f"{address}#m"):
-        assert_no_password("--judge", name)
-        assert_no_password("--judge", name, "--dtype", "float32")
-        assert_no_password("--judge", "planted:fair", "--generator", name, "--attack", "prolixity")
-    with pytest.raises(UsageError) as error:
-        open_judge("mine", own_options(tmp_path, f'base_url = "{address}"'))
-    assert PASSWORD not in str(error.value)
+        check("--judge", name)
+        check("--judge", name, "--dtype", "float32")
+        check("--judge", "planted:fair", "--generator", name, "--attack", "prolixity")
+    options = own_options(tmp_path, f'base_url = "{address}"')
+    assert PASSWORD not in error_line(UsageError, open_judge, "mine", options)
     monkeypatch.setenv("OPENAI_BASE_URL", address)
-    assert_no_password("--judge", "openai:m")
+    check("--judge", "openai:m")
     assert not any(PASSWORD in path.read_text("latin-1") for path in Path().rglob("*") if path.name == "run.json")
 
 
@@ -327,9 +329,7 @@ def test_address_password_appears_in_no_message(
     ],
 )
 def test_misplaced_address_loses_its_password_in_the_message(arguments: tuple[str, ...], run: Run) -> None:
-    done = run(*arguments)
-    assert done.code == 2
-    assert PASSWORD not in done.out + done.err
+    assert_no_password(run(*arguments))
 
 
 @each(

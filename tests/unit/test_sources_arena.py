@@ -3,16 +3,18 @@
 import csv
 import hashlib
 import json
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from builders import write_rows
+from builders import error_line
 from hypothesis import HealthCheck, given, settings, strategies as st
 from loops import each
+from test_sources_judgments import prompt_id, write_table
 
 from distract.core.errors import DataError, UsageError
 from distract.data import json_stream
@@ -28,28 +30,7 @@ def vote(a: str = "x", b: str = "y", winner: object = "model_a", **more: object)
     return {"model_a": a, "model_b": b, "winner": winner, **more}
 
 
-def as_array(path: Path, rows: Rows) -> None:
-    path.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
-
-
-def as_csv(path: Path, rows: Rows) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def as_parquet(path: Path, rows: Rows) -> None:
-    parquet, library = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
-    parquet.write_table(library.Table.from_pylist(list(rows)), path)
-
-
-FORMS: dict[str, Callable[[Path, Rows], object]] = {
-    "v.jsonl": write_rows,
-    "v.json": as_array,
-    "v.csv": as_csv,
-    "v.parquet": as_parquet,
-}
+FORMS = ("v.jsonl", "v.json", "v.csv", "v.parquet")
 
 
 def read_source(path: Path) -> MatchSource:
@@ -59,7 +40,7 @@ def read_source(path: Path) -> MatchSource:
 
 
 def cells(rows: Rows, tmp_path: Path, name: str = "v.jsonl") -> MatchSource:
-    FORMS[name](tmp_path / name, rows)
+    write_table(tmp_path / name, rows)
     return read_source(tmp_path / name)
 
 
@@ -71,42 +52,23 @@ def same(matches: Matches, expected: Matches) -> None:
         assert left is None or (left.dtype == right.dtype and np.array_equal(left, right)), name
 
 
-def prompt_id(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 NAMES = ["gpt-4", "a, b", 'the "best"', "[red]模型[/red]", "🦙", "model_b", "x" * 200, "Y", "y"]
+PAIRS = st.sampled_from([(a, b) for a in NAMES for b in NAMES if a != b and a != "model_b"])
+VOTES = st.tuples(PAIRS, st.integers(0, 4), st.integers(0, 3), st.integers(0, 9), st.integers(0, 9))
 
 
 @pytest.mark.parametrize("name", FORMS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_every_form_matches_a_plain_loop(name: str, tmp_path: Path, data: st.DataObject) -> None:
-    rows = data.draw(
-        st.lists(
-            st.builds(
-                lambda pair, place, question, first, second: vote(
-                    pair[0],
-                    pair[1],
-                    ("model_a", "model_b", "tie", "", pair[0])[place],
-                    question_id=question,
-                    length_a=first,
-                    length_b=second,
-                ),
-                st.sampled_from([(a, b) for a in NAMES for b in NAMES if a != b and a != "model_b"]),
-                st.integers(0, 4),
-                st.integers(0, 3),
-                st.integers(0, 9),
-                st.integers(0, 9),
-            ),
-            min_size=1,
-            max_size=12,
-        )
-    )
+@given(votes=st.lists(VOTES, min_size=1, max_size=12))
+def test_every_form_matches_a_plain_loop(name: str, tmp_path: Path, votes: list[Any]) -> None:
+    rows = [
+        vote(first, second, ("model_a", "model_b", "tie", "", first)[place], question_id=prompt, length_a=a, length_b=b)
+        for (first, second), place, prompt, a, b in votes
+    ]
     message = [{"model_a": "a", "model_b": "b", "tie": "tie", row["model_a"]: "a"}.get(row["winner"]) for row in rows]
     valid = [(row, outcome) for row, outcome in zip(rows, message, strict=True) if outcome is not None]
     if not valid:
-        FORMS[name](tmp_path / name, rows)
+        write_table(tmp_path / name, rows)
         with pytest.raises(DataError, match=rf"nothing can be rated: no valid verdict \({len(rows)}\)"):
             read_source(tmp_path / name)
         return
@@ -241,11 +203,9 @@ WRONG: dict[str, tuple[str, str]] = {
     "error": (HEADER + "error,y,error\n", "v:2: field 'winner': 'error' is both a model name"),
     "spaces": (HEADER + "x, y,tie\n", "v:2: field 'model_b': ' y' has leading or trailing spaces"),
     "late prompt": (f"question_id,{HEADER},x,y,tie\n1,x,y,tie\n", "v:3: .*: identifies the"),
-    "fewer": (HEADER + "x,y\n", "v:2: has 2 cells, the header has 3"),
     "more": (HEADER + "\nx,y,tie,,z\n", "v:3: has 5 cells, the header has 3"),
     "after lines": ('prompt,model_a,model_b,winner\n"1\n2\n",x,y,tie\np,x,y,draw\n', "v:5: field 'winner'"),
     "in lines": ('prompt,model_a,model_b,winner\n"1\n2\n",x,y,draw\n', "v:2: field 'winner'"),
-    "quote": (HEADER + 'x,y,"tie\nx,y,tie\n', r"v:2: not valid CSV \(unexpected end of data\)"),
     "quotes": (HEADER + 'x,"y" z,tie\n', "v:2: not valid CSV"),
     "all invalid": (HEADER + "x,y,\nx,y,error\n", r"nothing can be rated: no valid verdict \(2\)"),
     "prompt": (f"question_id,{HEADER}1,x,y,tie\n,x,y,tie\n", "v:3: .*: expected a prompt"),
@@ -262,17 +222,10 @@ WRONG: dict[str, tuple[str, str]] = {
     "true": (GOOD.replace('"tie"', "true"), "v:1: field 'winner': found true or false; expected"),
     "absent": (f'{GOOD}\n\n{{"model_a": "x", "model_b": "y"}}', "v:3: field 'winner': missing; expected model_a"),
     "no model": (f'{GOOD}\n{{"model_a": "x", "winner": "tie"}}', "v:2: field 'model_b': missing; expected the name"),
-    "double": ('{"model_a": "x", "model_a": "x", "model_b": "y", "winner": "tie"}', "v:1: .*duplicate field 'model_a'"),
-    "cut line": ('{"model_a": "x", "model_b": "y", "winner": "tie"}\n{"model_a": "x", "mod', "v:2: .*may be truncated"),
-    "cut array": ('[{"model_a": "x", "model_b": "y", "winner": "tie"},\n {"model_a": "x', "v:2: .*may be truncated"),
     "open array": ('[{"model_a": "x", "model_b": "y", "winner": "tie"}\n', "v:2: expected ',' or ']'"),
-    "comma": ('[{"model_a": "x", "model_b": "y", "winner": "tie"},\n]', "v:2: unexpected comma after the last item"),
     "more text": ('[{"model_a": "x", "model_b": "y", "winner": "tie"}]\n!', "v:2: unexpected text after the end"),
     "array item": (f"[{GOOD},\n\n7]", "v:3: expected an object"),
     "array line": (f'[{GOOD},\n\n{{"model_a": "x",\n"model_b": "y", "winner": "?"}}]', "v:3: field 'winner'"),
-    "bad line": ('{"model_a": "x", "model_b": "y", "winner": "tie"}\n[1]', "v:2: expected an object, found a list"),
-    "deep": ('{"model_a": "x", "model_b": "y", "winner": "tie"}\n' + "[" * 100_000, "v:2: .*nested too deeply"),
-    "deep array": ('[{"model_a": "x", "model_b": "y", "winner": "tie"},' + "[" * 100_000, "v:1: .*nested too deeply"),
 }
 
 
@@ -280,10 +233,7 @@ WRONG: dict[str, tuple[str, str]] = {
 def test_malformed_votes_are_located_in_one_line(key: str, tmp_path: Path) -> None:
     text, expected = WRONG[key]
     (tmp_path / "v").write_text(text, encoding="utf-8", newline="")
-    with pytest.raises(DataError, match=expected) as caught:
-        read(str(tmp_path / "v"))
-    assert "\n" not in str(caught.value)
-    assert caught.value.exit_code == 2
+    assert re.search(expected, error_line(DataError, read, str(tmp_path / "v")))
 
 
 ODD: dict[str, bytes] = {
@@ -320,8 +270,7 @@ def test_undecodable_bytes_name_their_line(raw: bytes, tmp_path: Path) -> None:
 def test_long_cell_is_read_and_the_csv_limit_restored(tmp_path: Path) -> None:
     before = csv.field_size_limit()
     matches = cells([vote(prompt="p" * 200_000), vote(prompt="p" * 200_000)], tmp_path, "v.csv").matches
-    assert matches.prompts == (prompt_id("p" * 200_000),)
-    assert csv.field_size_limit() == before
+    assert (matches.prompts, csv.field_size_limit()) == ((prompt_id("p" * 200_000),), before)
 
 
 def read_array(path: Path) -> list[json_stream.Object]:
@@ -357,7 +306,7 @@ def test_parquet_errors_name_the_row(tmp_path: Path) -> None:
         ([vote(winner=float("nan")), vote(winner=1.0)], r"v.parquet:2: field 'winner': found the number 1.0"),
         ([{"model_a": "x", "winner": "tie"}], r"field 'model_b': missing; found 'model_a', 'winner'"),
     ):
-        as_parquet(path, rows)
+        write_table(path, rows)
         with pytest.raises(DataError, match=message):
             read(str(path))
     for raw in (b"", b"PAR1 and no more", b"model_a,model_b,winner\nx,y,tie\n"):
@@ -375,7 +324,7 @@ def test_parquet_errors_name_the_row(tmp_path: Path) -> None:
 
 
 def test_missing_parquet_library_names_the_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    as_parquet(tmp_path / "v.parquet", [vote()])
+    write_table(tmp_path / "v.parquet", [vote()])
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(UsageError, match=r'needs pyarrow, which is not installed: pip install "\.\[parquet\]"'):
         read(str(tmp_path / "v.parquet"))
@@ -385,20 +334,16 @@ def test_repeated_votes_count_repeatedly(tmp_path: Path) -> None:
     assert len(cells([vote(), vote(), vote("y", "x")], tmp_path).matches) == 3
 
 
-def test_lookalike_names_are_two_models(tmp_path: Path) -> None:
-    rows = [vote("GPT-4", "gpt-4"), vote("\u00e9", "e\u0301")]
-    for name in FORMS:
-        assert len(cells(rows, tmp_path, name).matches.models) == 4
+@each("name", *FORMS)
+def test_lookalike_names_are_two_models(name: str, tmp_path: Path) -> None:
+    assert len(cells([vote("GPT-4", "gpt-4"), vote("\u00e9", "e\u0301")], tmp_path, name).matches.models) == 4
 
 
 def test_unused_columns_may_hold_anything(tmp_path: Path) -> None:
     parquet, library = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
     table = library.Table.from_pylist([vote()])
-    odd = {
-        "when": (2**40, library.timestamp("s")),
-        "long": (2**62, library.duration("s")),
-        "day": (2**30, library.date32()),
-    }
+    odd: dict[str, tuple[int, Any]] = {"when": (2**40, library.timestamp("s")), "long": (2**62, library.duration("s"))}
+    odd["day"] = (2**30, library.date32())
     for name, (value, kind) in odd.items():
         table = table.append_column(name, library.array([value], kind))
     parquet.write_table(table, tmp_path / "v.parquet")

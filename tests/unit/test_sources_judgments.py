@@ -2,8 +2,9 @@
 
 import csv
 import hashlib
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -67,16 +68,12 @@ def score_rows(*scores: tuple[object, object], prompt: int = 1, **more: Any) -> 
     "row, expected",
     (pairwise("A", "B"), 0),
     (pairwise("B", "A"), 1),
-    (pairwise("A", "A"), 2),  # the same slot twice
-    (pairwise("B", "B"), 2),
-    (pairwise("tie", "tie"), 2),
+    *((pairwise(slot, slot), 2) for slot in ("A", "B", "tie")),
     (pairwise("A", "tie"), 2),
-    (pairwise("error", "B"), None),
-    (pairwise("A", None), None),
+    *((pairwise(*pair), None) for pair in (("error", "B"), ("A", None))),
     (fastchat("model_1", "model_1"), 0),
     (fastchat("model_2", "model_2"), 1),
-    (fastchat("model_1", "model_2"), 2),
-    (fastchat("model_1", "tie"), 2),
+    *((fastchat("model_1", other), 2) for other in ("model_2", "tie")),
     (fastchat("error", "model_1"), None),
 )
 def test_agreement_of_both_orders_wins(row: dict[str, Any], expected: int | None, tmp_path: Path) -> None:
@@ -253,17 +250,13 @@ def test_attacked_judgments_replace_the_earlier_ones() -> None:
     matches = [(name, winner) for name, *_, winner in list_games(source.matches)]
     assert matches == [("p-1", "y"), ("p-3", "x"), ("p-4", "x"), ("p-5", "y")]
     assert (source.matches.invalid, source.left_out, source.attack) == (1, {"rewrite rejected": 1}, "f")
-    assert games_of_rows([*rows[4:], *rows[:4]], "f") == sorted(
-        games_of_rows(rows, "f"), key=lambda one: "15 34".index(one[0][-1])
-    )
+    expected = sorted(games_of_rows(rows, "f"), key=lambda one: "15 34".index(one[0][-1]))
+    assert games_of_rows([*rows[4:], *rows[:4]], "f") == expected
 
 
 def test_scores_are_matches_by_either_rule() -> None:
-    rows = [
-        row("1", [scored((5.2, 4.9), (5, 5))]),
-        row("2", [scored((5.2, 5.20001), (5, 5))]),
-        row("3", [scored((3, 4), (3, 4))]),
-    ]
+    judgments = (scored((5.2, 4.9), (5, 5)), scored((5.2, 5.20001), (5, 5)), scored((3, 4), (3, 4)))
+    rows = [row(str(number), [judgment]) for number, judgment in enumerate(judgments)]
     assert [winner for *_, winner in games_of_rows(rows, rule="score")] == ["x", "tie", "y"]
     assert [winner for *_, winner in games_of_rows(rows, rule="rating")] == ["tie", "tie", "y"]
 
@@ -354,10 +347,7 @@ def test_existing_path_wins_over_a_format(tmp_path: Path, monkeypatch: pytest.Mo
     "spec, kind, expected",
     ("elsewhere.csv", DataError, r"elsewhere.csv: no such file \(built-in data sets: tweakset\)"),
     ("arena:elsewhere.csv", DataError, "elsewhere.csv: no such file"),
-    ("", DataError, "no such file"),
-    ("arena:", DataError, "no such file"),
-    ("x" * 5000, DataError, "no such file"),
-    ("a\0b", DataError, "no such file"),
+    *((spec, DataError, "no such file") for spec in ("", "arena:", "x" * 5000, "a\0b")),
     (".", DataError, "is a directory without a run or judgments; name a file in it"),
     ("arena:.", DataError, "is a directory; name a file in it"),
     ("mtbench-judges:.", DataError, "holds no judgments; name the folder of one judge, or a file"),
@@ -397,17 +387,18 @@ def test_labelled_hub_sets_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 OUTCOMES = ("a", "b", "tie")
 
 
-def write_scores(path: Path, rows: Rows) -> str:
+def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write rows in the form that the file's name says."""
     if path.suffix == ".csv":
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, [*rows[0]])
             writer.writeheader()
             writer.writerows(rows)
     elif path.suffix == ".parquet":
-        import pyarrow
-        import pyarrow.parquet
-
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+        parquet, library = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+        parquet.write_table(library.Table.from_pylist([*rows]), path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
     else:
         write_rows(path, rows)
     return str(path)
@@ -422,7 +413,7 @@ def list_scored_games(spec: str) -> list[tuple[str, str, str]]:
 @each("suffix", "jsonl", "csv", "parquet")
 def test_every_model_meets_every_other_on_each_prompt(tmp_path: Path, suffix: str) -> None:
     rows = [*score_rows(("x", 7.0), ("y", 3.0), ("z", 7.0)), *score_rows(("z", 2.0), ("x", 1.0), prompt=2)]
-    spec = write_scores(tmp_path / f"scores.{suffix}", rows)
+    spec = write_table(tmp_path / f"scores.{suffix}", rows)
     assert list_scored_games(spec) == [("x", "y", "a"), ("x", "z", "tie"), ("y", "z", "b"), ("z", "x", "a")]
     (source,) = read(spec)
     assert (source.format, source.matches.clusters) == ("scores", 2)
@@ -430,21 +421,20 @@ def test_every_model_meets_every_other_on_each_prompt(tmp_path: Path, suffix: st
 
 
 def test_turns_and_judges_stay_apart_within_one_prompt(tmp_path: Path) -> None:
-    rows = [
-        row for turn in (1, 2) for row in score_rows(("x", turn), ("y", 1.5), turn=turn, judge=["gpt-4", "single-v1"])
-    ]
-    spec = write_scores(tmp_path / "scores.jsonl", rows)
+    judged: dict[str, Any] = {"judge": ["gpt-4", "single-v1"]}
+    rows = [row for turn in (1, 2) for row in score_rows(("x", turn), ("y", 1.5), turn=turn, **judged)]
+    spec = write_table(tmp_path / "scores.jsonl", rows)
     assert list_scored_games(spec) == [("x", "y", "b"), ("x", "y", "a")]
     assert read(spec)[0].matches.clusters == 1
 
 
 def test_missing_score_makes_no_match(tmp_path: Path) -> None:
     rows = [*score_rows(("x", None), ("y", 1.0), ("z", -1.0)), *score_rows(("x", 2.0), ("y", -1.0), prompt=2)]
-    (source,) = read(write_scores(tmp_path / "scores.jsonl", rows))
+    (source,) = read(write_table(tmp_path / "scores.jsonl", rows))
     assert (len(source.matches), source.matches.invalid) == (2, 2)
     fastchat = [{**row, "judge": ["j", "single"], "judgment": "", "user_prompt": "", "turn": 1} for row in rows]
     with pytest.raises(DataError, match=r"no valid verdict \(4\)"):
-        read(write_scores(tmp_path / "single.jsonl", fastchat))
+        read(write_table(tmp_path / "single.jsonl", fastchat))
 
 
 @given(
@@ -455,19 +445,15 @@ def test_constant_added_to_all_scores_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, prompts: list[dict[str, int]], constant: int
 ) -> None:
     folder = tmp_path_factory.mktemp("scores")
-    plain, moved = (
-        [
-            row
-            for i, one in enumerate(prompts)
-            for row in score_rows(*((n, s / 8 + add) for n, s in one.items()), prompt=i)
-        ]
-        for add in (0, constant)
-    )
-    result = list_scored_games(write_scores(folder / "one.jsonl", plain))
-    assert result == list_scored_games(write_scores(folder / "two.jsonl", moved))
+
+    def list_games_with(add: int) -> list[tuple[str, str, str]]:
+        scores = (((name, score / 8 + add) for name, score in one.items()) for one in prompts)
+        rows = [row for number, one in enumerate(scores) for row in score_rows(*one, prompt=number)]
+        return list_scored_games(write_table(folder / f"{add}.jsonl", rows))
+
     naive = [
         (a, b, "tie" if one[a] == one[b] else "a" if one[a] > one[b] else "b")
         for one in prompts
         for a, b in combinations(one, 2)
     ]
-    assert result == naive
+    assert list_games_with(0) == list_games_with(constant) == naive

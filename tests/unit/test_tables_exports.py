@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from builders import error_line, talk
 from hypothesis import given, strategies as st
 from loops import each
 
@@ -36,11 +37,6 @@ def lines(*rows: Any) -> bytes:
 def csv_text(mark: str = ",", end: str = "\n", head: str = "", tail: str = "") -> str:
     quoted = [mark.join(HEAD), *(mark.join(f'"{cell}"' for cell in row) for row in ROWS)]
     return "".join(f"{text}{tail}{end}" for text in ([head] if head else []) + quoted)
-
-
-def talk(*texts: str, keys: tuple[str, str] = ("role", "content")) -> list[dict[str, str]]:
-    names = ("user", "assistant") if keys[0] == "role" else ("human", "gpt")
-    return [{keys[0]: names[place % 2], keys[1]: text} for place, text in enumerate(texts)]
 
 
 def transcript(*texts: str) -> str:
@@ -107,13 +103,10 @@ def test_export_of_pairs_is_read(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(PAIRS[name])
     loaded = load(str(tmp_path / name))
     assert loaded.left_out == {}
-    for case in loaded.cases:
-        assert case.prompt == (Q,)
-        assert {response.author == case.preferred: response.text for response in case.responses} == {
-            True: GOOD,
-            False: BAD,
-        }
     assert len(loaded.cases) == 2
+    for case in loaded.cases:
+        texts = {response.author == case.preferred: response.text for response in case.responses}
+        assert (case.prompt, texts) == ((Q,), {True: GOOD, False: BAD})
 
 
 SINGLE: dict[str, Any] = {
@@ -150,11 +143,11 @@ def test_log_of_answers_is_read(row: dict[str, Any], prompt: str, response: str)
 
 
 def test_several_turns_of_a_transcript_are_turns() -> None:
-    (case,) = load(
-        [{"chosen": transcript("Hi", "Hello!", Q, GOOD), "rejected": transcript("Hi", "Hello!", Q, BAD)}]
-    ).cases
-    assert case.prompt == ("Hi", Q)
-    assert {response.turns for response in case.responses} == {("Hello!", GOOD), ("Hello!", BAD)}
+    row = {side: transcript("Hi", "Hello!", Q, text) for side, text in (("chosen", GOOD), ("rejected", BAD))}
+    (case,) = load([row]).cases
+    assert (case.prompt, {response.turns for response in case.responses}) == (
+        ("Hi", Q), {("Hello!", GOOD), ("Hello!", BAD)},
+    )  # fmt: skip
 
 
 def test_further_responses_are_named() -> None:
@@ -184,8 +177,7 @@ def test_list_as_an_answer_in_json_stays_text(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_row_without_a_case_is_left_out_and_counted(rows: list[Any], reason: str) -> None:
     loaded = load(rows)
-    assert len(loaded.cases) == 1
-    assert [reason in left for left in loaded.left_out] == [True]
+    assert (len(loaded.cases), [reason in left for left in loaded.left_out]) == (1, [True])
 
 
 REFUSED: dict[str, tuple[bytes, str]] = {
@@ -207,10 +199,9 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 def test_refusal_says_what_to_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path(name).write_bytes(REFUSED[name][0])
-    with pytest.raises(UsageError) as caught:
-        load(name)
-    assert REFUSED[name][1] in str(caught.value)
-    assert len(f"distract: {caught.value}") <= 3 * 80
+    message = error_line(UsageError, load, name)
+    assert REFUSED[name][1] in message
+    assert len(f"distract: {message}") <= 3 * 80
 
 
 def test_texts_that_a_writer_marked_as_bytes_are_texts(tmp_path: Path) -> None:
@@ -312,10 +303,9 @@ def paste(message: str) -> dict[str, str]:
 
 def read_as_told(rows: Any, roles: Mapping[str, str] | None = None) -> Any:
     """Load rows with the option of the message, which must be enough."""
-    with pytest.raises(UsageError) as caught:
-        load(rows, roles=roles or {})
-    assert len(f"distract: {caught.value}") <= 3 * 80
-    return load(rows, roles={**(roles or {}), **paste(str(caught.value))})
+    message = error_line(UsageError, load, rows, roles=roles or {})
+    assert len(f"distract: {message}") <= 3 * 80
+    return load(rows, roles={**(roles or {}), **paste(message)})
 
 
 ASK, FINE, POOR = "What is 2 + 2?", "It is four.", "It is five."
@@ -347,10 +337,9 @@ UNKNOWN: list[tuple[Mapping[str, Any], str]] = [
 
 @each("row, option", *UNKNOWN)
 def test_likely_columns_are_proposed(row: Mapping[str, Any], option: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        load([row])
-    assert paste(str(caught.value)) == parse_map([option])
-    assert "(nearest format: " in str(caught.value)
+    message = error_line(UsageError, load, [row])
+    assert paste(message) == parse_map([option])
+    assert "(nearest format: " in message
     (case,) = read_as_told([row]).cases
     assert (case.prompt, case.responses[0].text) == ((ASK,), FINE)
     assert case.preferred in (None, case.responses[0].author)
@@ -404,12 +393,10 @@ def test_every_option_shown_works(table: tuple[Sequence[str], Sequence[tuple[obj
 
 @each(
     "labels, expected",
-    ([1, 0], ["response_a", "response_b"]),
-    ([True, False], ["response_a", "response_b"]),
+    *((labels, ["response_a", "response_b"]) for labels in ([1, 0], [True, False], ["yes", "no"])),
     ([-2, 3, 0], ["response_a", "response_b", "tie"]),
     ([1, 2, 3], ["response_a", "response_b", "tie"]),
     ([0, 1, 0.5], ["response_b", "response_a", "tie"]),
-    (["yes", "no"], ["response_a", "response_b"]),
     (["a", "b", "unsure"], ["response_a", "response_b", "tie"]),
     ([0.91, 0.13, 0.4], [None, None, None]),
     ([f"w{n}" for n in range(9)], [None] * 9),
