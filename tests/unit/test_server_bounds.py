@@ -26,7 +26,7 @@ from distract.core.exchange import settle
 from distract.core.records import Message, Reply, Request, Role
 from distract.core.store import Store
 from distract.core.usage import Tally
-from distract.models.server.backend import Endpoint, OpenAI, ThreadedStream
+from distract.models.server.backend import OpenAI, ThreadedStream
 from distract.models.server.calls import LARGE, MOST, PLACES, STEP
 from distract.models.server.completions import read_completion as read_completion
 from distract.models.server.faults import LONGEST_PAUSE, retry_after
