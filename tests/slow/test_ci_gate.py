@@ -40,8 +40,6 @@ ONCE = "Install distract"
 
 @dataclass(frozen=True)
 class Step:
-    """A finished step."""
-
     name: str
     outcome: str
     code: int = 0
@@ -80,10 +78,9 @@ class Runner:
                 done, outputs = self.composite(name, step, context, own)
             else:
                 inputs, outputs = KNOWN[step["uses"]]
-                assert set(step.get("with", {})) <= inputs
-                done = Step(
-                    name, "success", out=" ".join(fill(value, context) for value in step.get("with", {}).values())
-                )
+                arguments = step.get("with", {})
+                assert set(arguments) <= inputs
+                done = Step(name, "success", out=" ".join(fill(value, context) for value in arguments.values()))
             self.ran.append(done)
             if "id" in step:
                 context["steps"][step["id"]] = {"outputs": outputs, "outcome": done.outcome}
@@ -119,17 +116,9 @@ class Runner:
         variables |= {"RUNNER_TEMP": str(self.temp), "GITHUB_REPOSITORY": "team/help-desk"}
         shell = BASH if step.get("shell") == "bash" else ("bash", "-e")
         done = subprocess.run(
-            [*shell, str(script)],
-            cwd=self.workspace,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            timeout=300,
-            check=False,
-        )
+            [*shell, str(script)], cwd=self.workspace, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, encoding="utf-8", timeout=300, check=False,
+        )  # fmt: skip
         self.env |= assignments(files["ENV"])
         self.path[:0] = reversed(files["PATH"].read_text(encoding="utf-8").split())
         self.summary += files["STEP_SUMMARY"].read_text(encoding="utf-8")
@@ -200,7 +189,6 @@ def check_out(folder: Path) -> None:
 
 @pytest.fixture
 def runner(tmp_path: Path, package: Path, home: tuple[Path, set[str]]) -> Runner:
-    """A runner with the example checked out."""
     check_out(tmp_path / "work")
     temp, installed = home
     context = {
@@ -262,8 +250,7 @@ def test_biased_judge_fails_the_gate_and_later_steps_run(runner: Runner) -> None
     assert not dispatch(runner, judge="planted:longer", attack="prolixity")
     assert (runner["Gate"].code, runner["Gate the judge"].outcome) == (1, "failure")
     assert [runner[name].outcome for name in AFTER] == ["success"] * 3
-    tests, failures, errors = cases_of(runner.workspace / "distract-gate.xml")
-    assert (tests, failures, errors) == (1, 1, 0)
+    assert cases_of(runner.workspace / "distract-gate.xml") == (1, 1, 0)
     assert runner.summary.startswith("## distract gate: FAIL\n")
     assert any(line.startswith("::error") for line in runner["Gate"].out.splitlines())
     assert "too easy to distract" in runner["Explain the exit code"].out
@@ -274,8 +261,7 @@ def test_missing_file_fails_the_step_and_removes_old_results(runner: Runner) -> 
     (runner.workspace / "distract-gate.xml").write_text("<testsuites/>", encoding="utf-8")
     assert not dispatch(runner)
     assert runner["Gate"].code == 2
-    assert "cases.jsonl" in runner["Gate"].out
-    assert "Traceback" not in runner["Gate"].out
+    assert ("cases.jsonl" in runner["Gate"].out, "Traceback" in runner["Gate"].out) == (True, False)
     assert cases_of(runner.workspace / "distract-gate.xml") == (1, 0, 1)
     assert [runner[name].outcome for name in AFTER] == ["success"] * 3
     assert "did not start" in runner["Explain the exit code"].out
@@ -283,8 +269,7 @@ def test_missing_file_fails_the_step_and_removes_old_results(runner: Runner) -> 
 
 def test_empty_data_fail_the_step(runner: Runner) -> None:
     (runner.workspace / "cases.jsonl").write_text("", encoding="utf-8")
-    assert not dispatch(runner)
-    assert runner["Gate"].code == 2
+    assert (dispatch(runner), runner["Gate"].code) == (False, 2)
     assert cases_of(runner.workspace / "distract-gate.xml") == (1, 0, 1)
 
 
@@ -293,15 +278,15 @@ def test_inputs_never_become_commands(runner: Runner, text: str) -> None:
     for name in ("judge", "attack"):
         runner.ran.clear()
         assert not dispatch(runner, **{name: text})
-        assert runner["Gate"].code == 2
-        assert "Traceback" not in runner["Gate"].out
+        assert (runner["Gate"].code, "Traceback" in runner["Gate"].out) == (2, False)
     assert not (runner.workspace / "caught").exists()
 
 
 def test_exported_values_reach_later_steps(runner: Runner) -> None:
-    (runner.workspace / "bin").mkdir()
-    (runner.workspace / "bin" / "greet").write_text("#!/bin/sh\necho hello\n", encoding="utf-8")
-    (runner.workspace / "bin" / "greet").chmod(0o755)
+    command = runner.workspace / "bin" / "greet"
+    command.parent.mkdir()
+    command.write_text("#!/bin/sh\necho hello\n", encoding="utf-8")
+    command.chmod(0o755)
     steps: list[dict[str, Any]] = [
         {"name": "a", "run": 'echo "X=1 2" >>"$GITHUB_ENV"; echo "$PWD/bin" >>"$GITHUB_PATH"'},
         {"name": "b", "id": "b", "run": 'echo "$X $(greet)"; echo "y=3" >>"$GITHUB_OUTPUT"'},

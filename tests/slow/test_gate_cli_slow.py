@@ -1,42 +1,31 @@
 """Test the gate command: exit codes, outputs, requests, hostile input."""
 
 import os
-import signal
+import re
 import subprocess
 import sys
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
-from builders import damage_file
+from builders import damage_file, write_rows
 from command_result import Run, check_refusal, fits
 from fakes import Watch
-from test_gate_cli import (
-    GATE,
-    NASTY,
-    NOISY,
-    PAIRWISE,
-    RULES,
-    cases,
-    change_record,
-    commands,
-    count_calls,
-    is_green,
-    suite,
-    write,
-)
+from test_gate_cli import GATE, NASTY, PAIRWISE, RULES, cases, change_record, commands, is_green, suite
 
 from distract.core.runs import load
 from distract.studies.gate.live import LiveGate
 
 FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
+NOISY = ("--judge", "planted:random=0.7", *RULES, *PAIRWISE, "--orders", "one")
+"""In a single order, this judge never ties."""
 
 
 def test_biased_judge_fails_early_and_fair_one_passes(run: Run, watch: Watch) -> None:
     opened = watch()
     longer = run(*GATE, "--judge", "planted:longer", "--limit", "42", "--junit", "j.xml")
-    assert (longer.code, is_green("j.xml")) == (1, False)
-    assert "FAIL: " in longer.out
+    assert (longer.code, is_green("j.xml"), "FAIL: " in longer.out) == (1, False, True)
     assert "about 266 saved" in longer.words
     assert len(suite("j.xml").findall("testcase/failure")) == 2
     assert opened[0].asked < 40
@@ -45,8 +34,7 @@ def test_biased_judge_fails_early_and_fair_one_passes(run: Run, watch: Watch) ->
     assert (fair.code, is_green("j.xml")) == (0, True)
     assert 200 < opened[0].asked < 294
     few = run(*GATE, "--judge", "planted:fair", "--limit", "28", "--junit", "j.xml", *PAIRWISE)
-    assert (few.code, is_green("j.xml")) == (3, False)
-    assert "29 verdicts" in few.words
+    assert (few.code, is_green("j.xml"), "29 verdicts" in few.words) == (3, False, True)
     for ran in (longer, fair, few):
         fits(ran.out)
 
@@ -62,8 +50,7 @@ def test_json_stays_alone_on_stdout_in_a_runner(run: Run, monkeypatch: pytest.Mo
     assert step.startswith("what an earlier step said\n")
     assert step.count("## distract gate: FAIL") == 1
     quiet = run(*GATE, "--judge", "planted:longer", "--json", "--no-github")
-    assert quiet.out == ran.out
-    assert "::" not in quiet.err
+    assert (quiet.out, "::" in quiet.err) == (ran.out, False)
     assert (tmp_path / "step.md").read_text(encoding="utf-8") == step
     table = run(*GATE, "--judge", "planted:fair")
     assert [one for one in commands(table.out) if one.startswith("::notice")]
@@ -73,19 +60,17 @@ def test_json_stays_alone_on_stdout_in_a_runner(run: Run, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("judge", "options"),
-    [
-        ("planted:longer", ("--ahead", "7")),
-        ("planted:fair", ("--control",)),
-        ("planted:random", ("--protocol", "prepair", "--attack", "sycophancy")),
-        ("planted:garbage", ("--samples", "2")),
-        ("planted:first", ("--control", "--ahead", "3", "--orders", "given")),
-    ],
-)
+    [("planted:longer", ("--ahead", "7")), ("planted:fair", ("--control",)), ("planted:garbage", ("--samples", "2")),
+     ("planted:random", ("--protocol", "prepair", "--attack", "sycophancy")),
+     ("planted:first", ("--control", "--ahead", "3", "--orders", "given"))],
+)  # fmt: skip
 def test_reported_calls_equal_requests_sent(run: Run, watch: Watch, judge: str, options: tuple[str, ...]) -> None:
     opened = watch()
     ran = run(*GATE, "--judge", judge, *options, "--json")
     assert ran.code in (0, 1, 3)
-    assert opened[0].asked == ran.document["effort"]["calls"] == count_calls(ran)
+    assert opened[0].asked == ran.document["effort"]["calls"]
+    (reported,) = re.findall(r"^replies:.* stored, ([\d,]+) made", ran.err, re.M)
+    assert int(reported.replace(",", "")) == opened[0].asked
 
 
 @pytest.mark.parametrize("judge", ["planted:longer", "planted:fair", "planted:longer=0.2"])
@@ -95,7 +80,7 @@ def test_nothing_is_judged_after_the_stop(run: Run, judge: str, third: bool) -> 
     if third:
         for case in data[::2]:
             case["responses"].append({"author": "z", "text": f"Of all colours, {case['id']}, green is one."})
-    options = ("--data", write("d.jsonl", data), "--attack", "sycophancy", "--out", "r")
+    options = ("--data", write_rows("d.jsonl", data), "--attack", "sycophancy", "--out", "r")
     live = run(*GATE, "--judge", judge, *options)
     assert live.code in (0, 1, 3)
     assert run("report", "r").out == live.out.removesuffix("run folder: r\n")
@@ -110,7 +95,7 @@ def test_nothing_is_judged_after_the_stop(run: Run, judge: str, third: bool) -> 
 
 @pytest.mark.parametrize("judge", ["planted:longer", "planted:fair"])
 def test_saved_calls_match_the_cost_of_the_whole_set(run: Run, watch: Watch, judge: str) -> None:
-    data = write("d.jsonl", cases(60))
+    data = write_rows("d.jsonl", cases(60))
     effort = run(*GATE, "--judge", judge, "--data", data, "--json").document["effort"]
     opened = watch()
     whole = run("attack", "--judge", judge, *RULES, "--data", data, "--measure", "flip_rate", "--limit", "all",
@@ -120,14 +105,13 @@ def test_saved_calls_match_the_cost_of_the_whole_set(run: Run, watch: Watch, jud
 
 
 @pytest.mark.parametrize(
-    ("judge", "budget"),
-    [("planted:fair", 1), ("planted:random", 6), ("planted:longer=0.3", 13), ("planted:fair", 50),
-     ("planted:random", 100), ("planted:longer=0.3", 1000)],
+    ("judge", "budget"), [("fair", 1), ("random", 6), ("longer=0.3", 13), ("fair", 50), ("random", 100),
+                          ("longer=0.3", 1000)]
 )  # fmt: skip
 def test_budget_is_never_exceeded(run: Run, watch: Watch, judge: str, budget: int) -> None:
     opened = watch()
-    data = write("d.jsonl", cases(60))
-    arguments = (*GATE, "--judge", judge, "--data", data, "--budget", budget, "--ahead", "5", "--control")
+    data = write_rows("d.jsonl", cases(60))
+    arguments = (*GATE, f"--judge=planted:{judge}", "--data", data, "--budget", budget, "--ahead", "5", "--control")
     ran = run(*arguments, "--out", "cold", "--json")
     effort = ran.document["effort"]
     assert opened[0].asked <= budget
@@ -144,14 +128,13 @@ def test_budget_is_never_exceeded(run: Run, watch: Watch, judge: str, budget: in
 
 
 def test_output_is_independent_of_hash_seed_and_store(tmp_path: Path) -> None:
-    write(str(tmp_path / "d.jsonl"), cases(50))
+    write_rows(str(tmp_path / "d.jsonl"), cases(50))
     command = [sys.executable, "-m", "distract.cli.main", *GATE, "--judge", "planted:random", "--data", "d.jsonl"]
     command += ["--protocol", "pairwise", "--protocol", "absolute", "--attack", "sycophancy", "--control"]
+    how: dict[str, Any] = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60}
     for seed, out, store in (("0", "a", "one"), ("1", "b", "two"), ("77", "c", "two")):
-        done = subprocess.run(
-            [*command, "--out", out, "--store", store, "--ahead", "3"],
-            cwd=tmp_path, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
+        line = [*command, "--out", out, "--store", store, "--ahead", "3"]
+        done = subprocess.run(line, env={**os.environ, "PYTHONHASHSEED": seed}, **how)
         assert done.returncode in (0, 1, 3), done.stderr
     for name in FILES:
         assert len({(tmp_path / out / name).read_bytes() for out in "abc"}) == 1, name
@@ -165,16 +148,13 @@ def test_broken_run_passes_nothing_and_is_resumed(run: Run, watch: Watch, option
     for after in (0, 23):
         opened = watch(breaks_after=after)
         broken = run(*arguments, "--out", "r", "--store", "s2", "--junit", "j.xml", "--summary", "s.md")
-        assert (broken.code, opened[0].asked) == (4, after)
-        assert "Traceback" not in broken.err
+        assert (broken.code, opened[0].asked, "Traceback" in broken.err) == (4, after, False)
         assert broken.err.splitlines()[-1] == "distract: the model broke; the same command resumes"
         assert len(suite("j.xml").findall("testcase/error")) == 1
-        assert "the model broke" in Path("j.xml").read_text(encoding="utf-8")
-        assert "planted:random" in Path("j.xml").read_text(encoding="utf-8")
-        assert "INCONCLUSIVE" in Path("s.md").read_text(encoding="utf-8")
+        for file, word in (("j.xml", "the model broke"), ("j.xml", "planted:random"), ("s.md", "INCONCLUSIVE")):
+            assert word in Path(file).read_text(encoding="utf-8")
         read = run("report", "r")
-        assert "PASS" not in read.out
-        assert "unfinished" in read.err
+        assert ("PASS" in read.out, "unfinished" in read.err) == (False, True)
         assert run("gate", "r", "--max-flip-rate", "0.5").code in (2, 3)
     opened = watch()
     resumed = run(*arguments, "--out", "r", "--store", "s2", "--json")
@@ -183,92 +163,37 @@ def test_broken_run_passes_nothing_and_is_resumed(run: Run, watch: Watch, option
         assert Path("whole", name).read_bytes() == Path("r", name).read_bytes()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_real_signal_sets_its_exit_code(tmp_path: Path, number: int, code: int) -> None:
-    script = (
-        "import sys, time\n"
-        "from distract.models import scripted\n"
-        "def slow(request):\n"
-        "    print('asked', flush=True)\n"
-        "    time.sleep(60)\n"
-        "scripted.make_planted = lambda spec: scripted.ScriptedBackend(slow)\n"
-        f"sys.argv = ['distract', *{list(GATE)!r}, '--judge', 'planted:fair', '--junit', 'j.xml']\n"
-        "from distract.cli.main import main\n"
-        "main()\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        assert "asked\n" in process.stderr
-        process.send_signal(number)
-        _, err = process.communicate(timeout=30)
-    assert process.returncode == code
-    assert err.endswith("distract: stopped; the same command resumes\n")
-    assert "Traceback" not in err
-    assert not is_green(str(tmp_path / "j.xml"))
-
-
-def test_two_concurrent_gates_share_a_store(tmp_path: Path) -> None:
-    write(str(tmp_path / "d.jsonl"), cases(50))
-    command = [sys.executable, "-m", "distract.cli.main", *GATE, "--judge", "planted:fair", "--data", "d.jsonl"]
-    pipe = subprocess.PIPE
-    running = [
-        subprocess.Popen([*command, "--out", out], cwd=tmp_path, stderr=pipe, stdout=pipe, text=True) for out in "ab"
-    ]
-    for one in running:
-        out, err = one.communicate(timeout=60)
-        assert one.returncode == 0, err
-        assert "PASS" in out
-    for name in FILES:
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-
-
 @pytest.mark.parametrize(
     ("name", "damage"),
-    [
-        *product(("rows.jsonl", "manifest.json"), ("emptied", "cut", "gone", "longer")),
-        ("rewrites.jsonl", "cut"), ("summary.json", "gone"), ("run.json", "cut"), ("run.json", "longer"),
-    ],
+    [*product(("rows.jsonl", "manifest.json"), ("emptied", "cut", "gone", "longer")),
+     ("rewrites.jsonl", "cut"), ("summary.json", "gone"), ("run.json", "cut"), ("run.json", "longer")],
 )  # fmt: skip
 def test_damaged_gate_never_passes_and_is_repaired(run: Run, watch: Watch, name: str, damage: str) -> None:
-    arguments = (*GATE, "--judge", "planted:fair", "--data", write("d.jsonl", cases(30)), *PAIRWISE, "--out", "r")
+    arguments = (*GATE, "--judge", "planted:fair", "--data", write_rows("d.jsonl", cases(30)), *PAIRWISE, "--out", "r")
     whole = run(*arguments)
-    assert whole.code == 0
-    result = run("report", "r")
-    assert result.out == whole.out.removesuffix("run folder: r\n")
-    path = Path("r", name)
-    damage_file(path, damage)
-    damaged = run("report", "r")
-    assert damaged.code in (0, 2)
-    assert "PASS" not in damaged.out
-    assert "Traceback" not in damaged.err
-    document = run("report", "r", "--json")
-    assert damaged.code == document.code
+    assert (whole.code, whole.out) == (0, f"{run('report', 'r').out}run folder: r\n")
+    damage_file(Path("r", name), damage)
+    damaged, document = run("report", "r"), run("report", "r", "--json")
+    assert ("PASS" in damaged.out, "Traceback" in damaged.err) == (False, False)
+    assert damaged.code == document.code in (0, 2)
     assert document.code == 2 or document.document["decision"] == "inconclusive"
     opened = watch()
     again = run(*arguments)
-    if name == "run.json":
-        assert again.code in (0, 2)
-    else:
-        assert (again.code, again.out) == (0, whole.out)
+    assert (again.code, again.out) == (0, whole.out) or (again.code in (0, 2) and name == "run.json")
     assert opened[0].asked == 0
 
 
-def test_command_line_overrides_the_nearest_project_file(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_line_overrides_the_nearest_project_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ("gate", *RULES, "--judge", "planted:fair", *PAIRWISE, "--limit", "42", "--json")
-    (tmp_path / "pyproject.toml").write_text("[tool.distract.gate]\nmax-flip-rate = 0.05\n", encoding="utf-8")
-    (tmp_path / "inner").mkdir()
-    monkeypatch.chdir(tmp_path / "inner")
+    Path("pyproject.toml").write_text("[tool.distract.gate]\nmax-flip-rate = 0.05\n", encoding="utf-8")
+    Path("inner").mkdir()
+    monkeypatch.chdir("inner")
     strict = run(*arguments)
     assert (strict.code, strict.document["threshold"]) == (3, 0.05)
     assert "59" in strict.document["checks"][0]["reason"]
     loose = run(*arguments, "--max-flip-rate", "0.1")
     assert (loose.code, loose.document["threshold"]) == (0, 0.1)
-    settings_file = tmp_path / "inner" / "own.toml"
-    settings_file.write_text('[tool.distract.gate]\nconfidence = 0.9\ncertify = true\nmin-n = 200\n'
+    Path("own.toml").write_text('[tool.distract.gate]\nconfidence = 0.9\ncertify = true\nmin-n = 200\n'
                      '[tool.distract.gate.max-flip-rates]\n"pairwise/prolixity" = 0.1\n', encoding="utf-8")  # fmt: skip
     own = run(*arguments, "--config", "own.toml")
     assert (own.code, own.document["confidence"], own.document["threshold"]) == (1, 0.9, None)
@@ -279,44 +204,40 @@ def test_command_line_overrides_the_nearest_project_file(
     settings, line = missing.err.splitlines()
     assert (missing.code, missing.out, settings[:18]) == (2, "", "settings: own.toml")
     assert "has no threshold" in line
-    finished = run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--limit", "all", "--out", "r")
-    assert finished.code == 0
+    assert run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--limit", "all", "--out", "r").code == 0
     assert run("gate", "r", "--config", "own.toml", "--min-n", "1", "--json").code == 0
     assert run("gate", "r", "--json").document["threshold"] == 0.05
-    (tmp_path / "inner" / "pyproject.toml").write_text("[project]\n", encoding="utf-8")
+    Path("pyproject.toml").write_text("[project]\n", encoding="utf-8")
     assert run("gate", "r").code == 2
 
 
 def test_limit_and_seed_draw_cases(run: Run) -> None:
-    data = write("d.jsonl", cases(60))
-    seen = []
-    for seed in (0, 1):
-        options = ("--data", data, "--limit", "40", "--seed", seed, "--out", f"r{seed}")
+    data, orders = write_rows("d.jsonl", cases(60)), []
+    for seed in "01":
+        options = ("--data", data, "--limit", "40", "--seed", seed, "--out", seed)
         assert run(*GATE, "--judge", "planted:fair", *options).code == 0
-        loaded = load(Path(f"r{seed}"))
+        loaded = load(Path(seed))
         assert loaded.parameters["limit"] == 40
-        seen.append(list(dict.fromkeys(row.case for row in loaded.rows)))
-    assert seen[0] != seen[1]
-    assert all(order != sorted(order, key=lambda name: int(name[1:])) for order in seen)
+        orders.append(list(dict.fromkeys(row.case for row in loaded.rows)))
+    assert orders[0] != orders[1]
+    assert all(order != sorted(order, key=lambda name: int(name[1:])) for order in orders)
 
 
 def test_noisy_judge_passes_by_its_excess_and_reports_it(run: Run) -> None:
-    data = write("d.jsonl", cases(400))
-    plain = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.15", "--json")
-    live = run("gate", *NOISY, "--data", data, "--max-flip-rate", "0.15", "--control", "--json")
-    assert (plain.code, live.code) == (1, 0)
-    assert run("attack", *NOISY, "--data", data, "--control", "--limit", "all", "--out", "r").code == 0
-    finished = run("gate", "r", "--max-flip-rate", "0.15", "--control", "--json")
-    assert finished.code == 0
+    data, threshold = ("--data", write_rows("d.jsonl", cases(400))), ("--max-flip-rate", "0.15")
+    assert run("gate", *NOISY, *data, *threshold, "--json").code == 1
+    live = run("gate", *NOISY, *data, *threshold, "--control", "--json")
+    assert run("attack", *NOISY, *data, "--control", "--limit", "all", "--out", "r").code == 0
+    finished = run("gate", "r", *threshold, "--control", "--json")
     for ran in (live, finished):
+        assert ran.code == 0
         (check,) = ran.document["checks"]
         assert check["measure"] == "excess_flip_rate"
         assert min(check["value"], check["reference"]) > 0.1
         assert check["upper"] < 0.15
         assert check["k"] == round(check["n"] * check["reference"]) + check["only_here"] - check["only_there"]
-    table = run("gate", "r", "--max-flip-rate", "0.15", "--control")
-    assert "noise" in table.out
-    assert "the flip rate is below 0.15" not in table.words
+    table = run("gate", "r", *threshold, "--control")
+    assert ("noise" in table.out, "the flip rate is below 0.15" in table.words) == (True, False)
     fits(table.out)
 
 
@@ -331,10 +252,8 @@ def test_regression_fails_and_no_change_passes(run: Run, watch: Watch) -> None:
         live = run(*gate, "--junit", "j.xml", "--json")
         assert (live.code, is_green("j.xml")) == (code, code == 0), live.out
         finished = run("gate", now, "--baseline", before, *rise, "--json")
-        assert finished.code == code
         table = run("compare", before, now, *rise)
-        assert table.code == 0
-        assert {0: "PASS", 1: "FAIL"}[code] in table.out
+        assert (finished.code, table.code, {0: "PASS", 1: "FAIL"}[code] in table.out) == (code, 0, True)
         assert run("compare", before, now, *rise, "--json").document["checks"] == finished.document["checks"]
         notes = [one.partition(":")[0] for one in finished.document["notes"] if ", then " in one]
         assert notes == ([] if before == "again" else ["judge", "identity, model"])
@@ -356,9 +275,8 @@ def test_threshold_holds_beside_a_baseline(run: Run) -> None:
     gate = ("gate", "now", "--baseline", "before", "--max-rise", "0.2")
     assert run(*gate).code == 0
     both = run(*gate, "--max-flip-rate", "0.1", "--junit", "j.xml")
-    assert both.code == 1
+    assert (both.code, "flip rate since baseline" in both.out) == (1, True)
     fits(both.out)
-    assert "flip rate since baseline" in both.out
     assert "(and 1 more) (threshold 10.0%, one-sided 95.0% bounds" in both.words
     names = [(case.get("classname"), case.get("name")) for case in suite("j.xml").findall("testcase")]
     assert len({*names}) == len(names) == 4
@@ -395,17 +313,14 @@ def test_too_few_cases_are_reported_before_any_call(run: Run, watch: Watch) -> N
         "--checks 2`); use --limit all, fewer --protocol or --attack, more data"
     )
     assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "20", "--out", "r").code == 0
-    note = run("gate", "r", "--max-flip-rate", "0.1")
-    assert note.code == 3
-    assert "20 eligible comparisons cannot pass 2 checks at 10% unless a flip is rare" in note.words
-    data = write("d.jsonl", cases(200))
-    enough = run(*GATE, "--judge", "planted:fair", "--data", data)
-    assert enough.code == 0
-    assert "warning: " not in enough.err
+    note, rare = run("gate", "r", "--max-flip-rate", "0.1"), "cannot pass 2 checks at 10% unless a flip is rare"
+    assert (note.code, f"20 eligible comparisons {rare}" in note.words) == (3, True)
+    enough = run(*GATE, "--judge", "planted:fair", "--data", write_rows("d.jsonl", cases(200)))
+    assert (enough.code, "warning: " in enough.err) == (0, False)
 
 
 def test_unfair_baselines_are_refused(run: Run) -> None:
-    small = write("d.jsonl", cases(40))
+    small = write_rows("d.jsonl", cases(40))
     for out, more in (("tweaks", ()), ("mine", ("--data", small)), ("other", ("--attack", "assertiveness"))):
         ran = run("attack", "--judge", "planted:fair", "--generator", "rules", *(more or RULES[2:]), "--limit", "all",
                   "--out", out, *PAIRWISE, *(RULES[2:] if "--data" in more else ()))  # fmt: skip
@@ -414,15 +329,10 @@ def test_unfair_baselines_are_refused(run: Run) -> None:
     Path("mine/manifest.json").rename("manifest.json")
     now = (*GATE[:5], "--judge", "planted:fair", *PAIRWISE)
     for baseline, message in (
-        ("mine", "unfinished"),
-        ("live", "live gate"),
-        ("other", "has no prolixity"),
-        ("nowhere", "no such run folder"),
-        (".", "holds no run.json"),
-    ):
-        ran = run(*now, "--baseline", baseline)
-        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
-        assert message in ran.err
+        ("mine", "unfinished"), ("live", "live gate"), ("other", "has no prolixity"),
+        ("nowhere", "no such run folder"), (".", "holds no run.json"),
+    ):  # fmt: skip
+        check_refusal(run(*now, "--baseline", baseline), message)
         for command in (("gate", "tweaks", "--baseline", baseline), ("compare", baseline, "tweaks")):
             check_refusal(run(*command))
     Path("manifest.json").rename("mine/manifest.json")
@@ -441,6 +351,5 @@ def test_hostile_baseline_sends_no_command_to_the_runner(run: Run) -> None:
     assert run("attack", "--judge", "planted:fair", *RULES, "--limit", "all", "--out", "s").code == 0
     for arguments in (("--judge", "planted:fair", *RULES), ("s",)):
         ran = run("gate", *arguments, "--baseline", "r", "--max-rise", "0.2", "--github")
-        assert ran.code == 0
+        assert (ran.code, commands(ran.err)) == (0, [])
         assert all(one.startswith("::notice title=distract gate") for one in commands(ran.out))
-        assert commands(ran.err) == []

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import case, row, verdict as verdict_of
+from builders import case, near, row, verdict as verdict_of
 from command_result import Run
 from gate_builders import place_rows
 from hypothesis import assume, given, settings, strategies as st
@@ -76,7 +76,7 @@ def test_counts_match_sixty_digit_arithmetic(threshold: float, share: float, sid
     for n in range(1, 5001):
         hit = math.floor(n * share) > k
         k += hit
-        bets.add((1 if hit else 0) - threshold)
+        bets.add(hit - threshold)
         if n in (1, 2, 7, 50, 400, 1500, 5000):
             exact = log_counted(threshold, side, k, n)
             assert log_mean(k * ones + (n - k) * zeros) == pytest.approx(exact, rel=1e-10, abs=1e-9), (k, n)
@@ -131,12 +131,11 @@ def fail_power(n: int, threshold: float, rate: float, alpha: float) -> float:
 
 def play(test: gate.Hypothesis, outcomes: tuple[int, ...]) -> tuple[Decision, int]:
     """The decision of the gate's monitor on these outcomes, and the number it used."""
-    monitor = gate.Monitor(test)
-    taken = 0
-    for taken, flip in enumerate(outcomes, 1):  # noqa: B007
+    monitor, taken = gate.Monitor(test), 0
+    while monitor.decision is None and taken < len(outcomes):
+        flip = outcomes[taken]
         monitor.add(gate.PromptOutcome(1, (float(flip),), (float(flip),), n=1, k=flip))
-        if monitor.decision is not None:
-            break
+        taken += 1
     monitor.end()
     assert monitor.decision is not None
     return monitor.decision, taken
@@ -161,12 +160,11 @@ def test_power_stays_at_the_target_from_the_planned_number_on(rate: float, power
 
 
 def test_all_checks_must_pass_but_one_failure_is_enough() -> None:
-    assert analyse_power(0.1, 0.05, 0.9, 0.95, 4).each == pytest.approx(0.975)
-    assert analyse_power(0.1, 0.2, 0.9, 0.95, 4).each == 0.9
-    assert analyse_power(0.1, 0.05, 0.9, 0.95, 4).finished == analyse_power(0.1, 0.05, 0.975, 0.95).finished
-    alone, together = analyse_power(0.1, 0.2, 0.9, 0.95), analyse_power(0.1, 0.2, 0.9, 0.95, 4)
-    assert together.finished.n > alone.finished.n
-    assert together.finished.n == analyse_power(0.1, 0.2, 0.9, 1 - 0.05 / 4).finished.n
+    passing, failing = (analyse_power(0.1, rate, 0.9, 0.95, 4) for rate in (0.05, 0.2))
+    assert (passing.each, failing.each) == (near(0.975), 0.9)
+    assert passing.finished == analyse_power(0.1, 0.05, 0.975, 0.95).finished
+    assert failing.finished.n > analyse_power(0.1, 0.2, 0.9, 0.95).finished.n
+    assert failing.finished.n == analyse_power(0.1, 0.2, 0.9, 1 - 0.05 / 4).finished.n
 
 
 @given(st.floats(0.05, 0.95), st.sampled_from([0.4, 0.2, 0.05]), st.sampled_from([0.4, 0.1]), st.integers(1, 8))
@@ -205,11 +203,10 @@ def test_any_plan_meets_its_targets_or_is_refused(
         assert f"more than {LONGEST:,}" in str(error)  # noqa: PT017
         return
     assert power_plan.finished.power >= power_plan.each >= power
-    if power_plan.live is not None:
-        right = power_plan.live.passed if power_plan.decision == "pass" else power_plan.live.failed
-        assert right >= power_plan.each
-        assert 1 <= power_plan.live.median <= power_plan.live.cap
-        assert 0 < power_plan.live.mean <= power_plan.live.cap
+    if (live := power_plan.live) is not None:
+        assert (live.passed if power_plan.decision == "pass" else live.failed) >= power_plan.each
+        assert 1 <= live.median <= live.cap
+        assert 0 < live.mean <= live.cap
 
 
 @each("threshold", 0.02, 0.1, 0.3, 0.5, 0.9)
@@ -284,19 +281,12 @@ def test_llmbar_passes_no_planted_judge(run: Run, judge: str, threshold: str, co
 
 @pytest.mark.parametrize(
     ("judge", "limits", "code"),
-    [
-        ("fair", ("--max-flip-rate", "0.1"), 0),
-        ("fair", ("--max-shift", "0.2", "--max-exchange-rate", "0.2"), 0),
-        ("longer=0.3", ("--max-flip-rate", "0.5"), 0),
-        ("longer=0.3", ("--max-flip-rate", "0.1"), 1),
-        ("longer=0.3", ("--max-shift", "0.05"), 1),
-        ("longer=0.3", ("--max-shift", "0.5"), 0),
-        ("longer=0.3", ("--max-exchange-rate", "0.5"), 1),
-        ("longer=0.3", ("--max-exchange-rate", "1.4"), 3),
-        ("longer=0.3", ("--max-exchange-rate", "3"), 0),
-        ("random", ("--max-exchange-rate", "1000"), 3),
-    ],
-)
+    [("fair", ("--max-flip-rate", "0.1"), 0), ("fair", ("--max-shift", "0.2", "--max-exchange-rate", "0.2"), 0),
+     ("longer=0.3", ("--max-flip-rate", "0.5"), 0), ("longer=0.3", ("--max-flip-rate", "0.1"), 1),
+     ("longer=0.3", ("--max-shift", "0.05"), 1), ("longer=0.3", ("--max-shift", "0.5"), 0),
+     ("longer=0.3", ("--max-exchange-rate", "0.5"), 1), ("longer=0.3", ("--max-exchange-rate", "1.4"), 3),
+     ("longer=0.3", ("--max-exchange-rate", "3"), 0), ("random", ("--max-exchange-rate", "1000"), 3)],
+)  # fmt: skip
 def test_tweakset_is_decided_by_what_a_judge_knows(run: Run, judge: str, limits: tuple[str, ...], code: int) -> None:
     options = ("--judge", f"planted:{judge}", "--attack", "prolixity", *RULES)
     basic = ("--protocol", "pairwise", "--protocol", "absolute", "--measure", "flip", "--measure", "exchange_rate")

@@ -12,11 +12,21 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, strategies as st
 from test_meta_measures import CONTROLS, KINDS, check, exchange, judge_rows
-from test_meta_panel import JUDGES, PROTOCOLS, accuracy, averages, check_correlation, check_gain, rank, rows
+from test_meta_panel import (
+    JUDGES,
+    PROTOCOLS,
+    accuracy,
+    averages,
+    check_correlation,
+    check_gain,
+    count_right,
+    rank,
+    rows,
+)
 
 from distract.core.records import Row
 from distract.studies.meta.measures import Agreement, JudgeRows, figures
-from distract.studies.meta.panel import BINS, Difficulty, compare_judges
+from distract.studies.meta.panel import compare_judges
 
 
 @given(judge_rows(["both"], "k"), judge_rows(["both", "scoring"], "j"))
@@ -76,11 +86,8 @@ def test_names_do_not_matter(judged: list[JudgeRows], order: list[str]) -> None:
 @given(judge_rows(), st.sets(st.sampled_from(list(KINDS))))
 def test_swapping_a_and_b_swaps_only_the_order_names(judged: list[JudgeRows], which: set[str]) -> None:
     turned = {"given": "swapped", "swapped": "given"}
-    mixed = [map_rows([one], exchange)[0] if one.protocol in which else one for one in judged]
-    after = [
-        replace(f, order=turned.get(f.order or "", f.order)) if f.protocol in which else f
-        for f in check(mixed, CONTROLS)
-    ]
+    mixed = check([map_rows([one], exchange)[0] if one.protocol in which else one for one in judged], CONTROLS)
+    after = [replace(f, order=turned.get(f.order or "", f.order)) if f.protocol in which else f for f in mixed]
     assert index_figures(after) == index_figures(figures(judged, CONTROLS))
 
 
@@ -88,23 +95,17 @@ def test_swapping_a_and_b_swaps_only_the_order_names(judged: list[JudgeRows], wh
 def test_rows_with_swapped_names_are_the_same_comparisons(judged: list[JudgeRows], rng: random.Random) -> None:
     mixed = map_rows(judged, lambda row: exchange(row) if rng.random() < 0.5 else row)
     # Alpha and kappa depend on the letters, because their marginals count them.
-    result, before = (
-        index_figures([f for f in figures(some) if f.unit not in ("alpha", "kappa")]) for some in (mixed, judged)
-    )
-    assert result == before
+    some = [[f for f in figures(one) if f.unit not in ("alpha", "kappa")] for one in (mixed, judged)]
+    assert index_figures(some[0]) == index_figures(some[1])
 
 
 COMPARISONS = [(data, i) for data in ("d1", "d2") for i in range(3)]
 Answers = Mapping[str, Mapping[str, Mapping[tuple[str, int], Sequence[str | None]]]]
 """The verdicts in each order, by judge, protocol and comparison."""
 VERDICTS = st.lists(st.sampled_from(["a", "b", "tie", "a", None]), min_size=2, max_size=2)
-UNEVEN = st.dictionaries(
-    st.sampled_from(JUDGES[:3]),
-    st.dictionaries(
-        st.sampled_from(PROTOCOLS[:3]), st.dictionaries(st.sampled_from(COMPARISONS), VERDICTS, min_size=2), min_size=1
-    ),
-    min_size=2,
-)
+SAID = st.dictionaries(st.sampled_from(COMPARISONS), VERDICTS, min_size=2)
+BY_PROTOCOL = st.dictionaries(st.sampled_from(PROTOCOLS[:3]), SAID, min_size=1)
+UNEVEN = st.dictionaries(st.sampled_from(JUDGES[:3]), BY_PROTOCOL, min_size=2)
 LABELS = st.fixed_dictionaries(dict.fromkeys(COMPARISONS, st.sampled_from(["a", "a", "b", "tie", None])))
 
 
@@ -112,19 +113,16 @@ def build_rows(answers: Answers, labels: Mapping[tuple[str, int], str | None]) -
     sources = []
     for judge, by in answers.items():
         for protocol, said in by.items():
-            own_rows = [
-                replace(row, data=data, case=f"{data}{i}", cluster=f"{i}")
-                for (data, i), verdicts in said.items()
-                for row in rows(protocol, judge, [labels[data, i]], [verdicts]).rows[""]
-            ]
+            own_rows = list[Row]()
+            for (data, i), verdicts in said.items():
+                (row,) = rows(protocol, judge, [labels[data, i]], [verdicts]).rows[""]
+                own_rows.append(replace(row, data=data, case=f"{data}{i}", cluster=f"{i}"))
             sources.append(JudgeRows(judge, protocol, (), {"": tuple(own_rows)}))
     return sources
 
 
 @given(UNEVEN, LABELS, st.sampled_from(["base", "cot", None]))
-def test_judges_are_compared_on_their_common_comparisons(
-    answers: Answers, labels: Mapping[tuple[str, int], str | None], base: str | None
-) -> None:
+def test_judges_are_compared_on_their_common_comparisons(answers: Answers, labels: Any, base: str | None) -> None:
     # Ignore protocols without a measurable accuracy, and judges that have no other protocol.
     able = {
         judge: {protocol: said for protocol, said in by.items() if accuracy(said, labels) is not None}
@@ -132,27 +130,21 @@ def test_judges_are_compared_on_their_common_comparisons(
     }
     able = {judge: by for judge, by in able.items() if by}
     judged = build_rows(answers, labels)
-    if len(able) < 2:
-        assert compare_judges(judged, figures(judged), base) is None
-        return
+    got = compare_judges(judged, figures(judged), base)
     common = sorted(set(PROTOCOLS).intersection(*able.values()))
     counted = [said for by in able.values() for protocol, said in by.items() if protocol in common or not common]
     shared = [one for one in COMPARISONS if labels[one] is not None and all(one in said for said in counted)]
-    if not shared:
-        assert compare_judges(judged, figures(judged), base) is None
+    if len(able) < 2 or not shared:
+        assert got is None
         return
     alike = {
         judge: {protocol: {one: said[one] for one in shared if one in said} for protocol, said in by.items()}
         for judge, by in answers.items()
     }
-    values = {
-        judge: {p: value for p, said in by.items() if (value := accuracy(said, labels)) is not None}
-        for judge, by in alike.items()
-        if judge in able
-    }
+    known = {judge: {p: accuracy(said, labels) for p, said in alike[judge].items()} for judge in able}
+    values = {judge: {p: value for p, value in by.items() if value is not None} for judge, by in known.items()}
     # Another test covers protocols without a valid verdict.
     assume(all(by and {*common} <= by.keys() for by in values.values()))
-    got = compare_judges(judged, figures(judged), base)
     assert got is not None
     assert got.comparisons == got.difficulty.n == len(shared)
     assert {one.protocol for one in got.protocols} == {*common}
@@ -170,25 +162,14 @@ def test_judges_are_compared_on_their_common_comparisons(
     for standing in got.judges:
         assert standing.accuracy == (values[standing.judge].get(base) if base else None)
         check_gain(standing, [f for f in gains if (f.judge, f.data) == (standing.judge, place)], base)
-    bins, never, always = [0] * BINS, 0, 0
-    for unit in shared:
-        verdicts = [v for said in counted for v in said[unit]]
-        right = verdicts.count(labels[unit])
-        bins[min(9, 10 * right // len(verdicts))] += 1
-        never += right == 0
-        always += right == len(verdicts)
-    assert got.difficulty == Difficulty(len(shared), bins, never, always)
+    assert got.difficulty == count_right([(labels[one], [v for said in counted for v in said[one]]) for one in shared])
     # The correlation between data sets uses all comparisons of each set.
-    sets = [answers for answers in got.correlations if answers.between == "data sets"]
     if {data for said in counted for data, _ in said} == {"d1", "d2"}:
-        (correlation,) = sets
-        each = [
-            tuple(accuracy({one: v for one, v in said.items() if one[0] == data}, labels) for data in ("d1", "d2"))
-            for _, by in sorted(answers.items())
-            for _, said in sorted(by.items())
-        ]
-        points = [(x, y) for x, y in each if x is not None and y is not None]
-        check_correlation(correlation, "d1", "d2", points)
+        (correlation,) = [one for one in got.correlations if one.between == "data sets"]
+        whole = [said for _, by in sorted(answers.items()) for _, said in sorted(by.items())]
+        parts = [[{one: v for one, v in said.items() if one[0] == data} for data in ("d1", "d2")] for said in whole]
+        points = [(accuracy(first, labels), accuracy(second, labels)) for first, second in parts]
+        check_correlation(correlation, "d1", "d2", [(x, y) for x, y in points if x is not None and y is not None])
 
 
 SCRIPT = """
@@ -201,16 +182,11 @@ print(judges(["d1"], ["d1"], ["d2"], ["d2"], ["d3"], ["d3"]))
 
 
 def test_comparison_across_data_sets_is_deterministic() -> None:
-    script = SCRIPT.format(tests=[one for one in sys.path if Path(one).is_dir()])
+    command = [sys.executable, "-c", SCRIPT.format(tests=[one for one in sys.path if Path(one).is_dir()])]
     names = set()
-    for seed in ("0", "1", "2", "3", "4"):
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        )
+    for seed in "01234":
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
         assert done.returncode == 0, done.stderr
         names.add(done.stdout)
     (panels,) = names

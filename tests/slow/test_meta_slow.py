@@ -3,11 +3,13 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_result import fits
+from rich.cells import cell_len
 from test_meta import PLANTED, add_spaces, find, long, measure, ready, run
 from test_meta_cli import ASKED, REPLAY, render, source, write, write_curly_data
 
@@ -21,22 +23,18 @@ from distract.studies.estimate import estimate
 def answer_fairly(request: Request) -> Reply:
     if request.slots and not request.slots.outcomes:
         return Reply(request.key)  # reasons, which depend on the requests
-    ((_, reply),) = next(iter(make_planted("fair").reply([request], frozenset({0}))))
-    return reply
+    return make_planted("fair")._answer_one(request)
 
 
 def by_attack(rows: Sequence[Row], protocol: str) -> dict[str, list[Row]]:
-    return {
-        attack: [row for row in rows if (row.protocol, row.attack) == (protocol, attack)]
-        for attack in ("none", "null", RESAMPLED)
-    }
+    own = [row for row in rows if row.protocol == protocol]
+    return {attack: [row for row in own if row.attack == attack] for attack in ("none", "null", RESAMPLED)}
 
 
 @pytest.mark.parametrize("samples", [1, 3])
 def test_controls_repeat_the_same_pairs(tmp_path: Path, samples: int) -> None:
     names, manner = ["base", "cot", "cot-consistency"], Manner(samples=samples)
-    job = ready(tmp_path, "random", [*map(add_spaces, PLANTED[:4])], names, control=True, manner=manner)
-    loaded = run(job)
+    loaded = run(ready(tmp_path, "random", [*map(add_spaces, PLANTED[:4])], names, control=True, manner=manner))
     for name in names:
         sampled = name == "cot-consistency" or (name, samples) == ("cot", 3)
         rows = by_attack(loaded.rows, name)
@@ -87,12 +85,9 @@ def test_control_without_changes_does_not_prove_consistency(tmp_path: Path, samp
 
 @pytest.mark.parametrize(
     ("names", "more"),
-    [
-        (["base", "pairwise", "pointwise"], {}),
-        (["pairwise", "absolute"], {"control": True}),
-        (["cot", "prepair", "metric"], {"manner": Manner("given", samples=2), "control": True}),
-    ],
-)
+    [(["base", "pairwise", "pointwise"], {}), (["pairwise", "absolute"], {"control": True}),
+     (["cot", "prepair", "metric"], {"manner": Manner("given", samples=2), "control": True})],
+)  # fmt: skip
 @pytest.mark.parametrize("number", [3, 10, 40])
 def test_estimate_equals_requests_sent(tmp_path: Path, names: list[str], more: dict[str, Any], number: int) -> None:
     cases = [long(i, "xy"[i % 2]) for i in range(number)]
@@ -104,17 +99,14 @@ def test_estimate_equals_requests_sent(tmp_path: Path, names: list[str], more: d
     assert [*expected.requests] == sorted(names)
     assert expected.comparisons == sum(bool(row.judgments) for row in loaded.rows)
     assert expected.rewrites == len(loaded.rewrites)
-    keys = {name: {key for row in loaded.rows if row.protocol == name for key in row.keys} for name in names}
-    assert expected.requests == pytest.approx(
-        {name: len(request_keys) for name, request_keys in keys.items()}, rel=0.05
-    )
+    sent = {name: len({key for row in loaded.rows if row.protocol == name for key in row.keys}) for name in names}
+    assert expected.requests == pytest.approx(sent, rel=0.05)
 
 
 def test_every_golden_file_replays_in_one_run(run: Any) -> None:
-    ran = run("meta", "--judge", f"replay:{REPLAY}")
-    assert ran.code == 0, ran.err
+    ran, again = (run("meta", "--judge", f"replay:{REPLAY}") for _ in range(2))
+    assert (ran.code, again.out) == (0, ran.out), ran.err
     fits(ran.out)
-    assert run("meta", "--judge", f"replay:{REPLAY}").out == ran.out
     for judge in ("gpt-x", "lab/judge-1", "reward-1", "judge-1", "judge-7B", "gpt-4", "llama-3.1-8b"):
         assert f"judge {judge}\n" in ran.out
 
@@ -159,9 +151,8 @@ def test_drawn_order_does_not_change_which_pair_it_is(run: Any) -> None:
 
 def test_replayed_run_keeps_its_noise_floor(run: Any) -> None:
     names = (*ASKED, "--protocol", "cot-consistency", "--control")
-    result = run(
-        "meta", "--judge", "planted:random", "--data", write_curly_data("d.jsonl"), *names, "--out", "r", "--json"
-    )
+    live = ("meta", "--judge", "planted:random", "--data", write_curly_data("d.jsonl"), *names, "--out", "r")
+    result = run(*live, "--json")
     ran = run("meta", "--judge", "replay:r", "--json")
     assert ran.figure("verdict_change_rate", protocol="base", attack="null")["n"] == 2
     assert ran.figure("verdict_change_rate", protocol="cot-consistency", attack="resample")["n"] == 6
@@ -174,37 +165,23 @@ def test_replayed_run_keeps_its_noise_floor(run: Any) -> None:
 HOSTILE = ("[bold red]m[/] \x1b[31mred\n\x07", "x" * 200, "word " * 40, "名前" * 30, "‮")
 
 
-def wide(line: str) -> int:
-    """Columns of a terminal: some characters take two."""
-    from rich.cells import cell_len
-
-    return cell_len(line.rstrip())
-
-
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("what", ["judge", "protocol", "data", "subset", "note"])
 def test_names_break_no_line_and_no_layout(name: str, what: str) -> None:
-    def called(own: str, other: str) -> str:
-        return name if own == what else other
+    plain_names = {"judge": "j", "protocol": "cot", "data": "d", "subset": "s"}
+    names = {**plain_names, **({what: name} if what in plain_names else {})}
+    note = name if what == "note" else "note"
 
-    specs = [
-        (called("protocol", "cot"), called("data", "d"), called("subset", "s")),
-        (called("protocol", "cot"), called("data", "d"), "t"),
-        ("base", called("data", "d"), called("subset", "s")),
-        ("base", called("data", "d"), "t"),
-    ]
-    record = {"self_judging": [called("note", "kin")], "replayed": []}
-    sources = [
-        source(called("judge", "j"), *specs, record=record, notes=(called("note", "note"),)),
-        source("other", *specs, shift=1),
-    ]
-    text = render(*sources)
-    assert not [line for line in text.splitlines() if wide(line) > 80]
+    def report(names: dict[str, str], **more: Any) -> str:
+        places = product((names["protocol"], "base"), (names["data"],), (names["subset"], "t"))
+        specs = [(protocol, data, subset) for protocol, data, subset in places]
+        return render(source(names["judge"], *specs, **more), source("other", *specs, shift=1))
+
+    text = report(names, record={"self_judging": [note], "replayed": []}, notes=(note,))
+    # Some characters take two columns of a terminal.
+    assert not [line for line in text.splitlines() if cell_len(line.rstrip()) > 80]
     assert not {"\x1b", "\x07", "‮"} & set(text)
-    plain = render(
-        source("j", *(("cot" if i < 2 else "base", "d", "s" if i % 2 else "t") for i in range(4))),
-        source("other", *(("cot" if i < 2 else "base", "d", "s" if i % 2 else "t") for i in range(4)), shift=1),
-    )
+    plain = report(plain_names)
     # Every figure is still there, whatever the names are.
     for figure in ("66.7", "16/24", "24/24"):
         assert text.count(figure) == plain.count(figure) or figure not in plain, figure
@@ -213,9 +190,8 @@ def test_names_break_no_line_and_no_layout(name: str, what: str) -> None:
 
 
 def test_many_data_sets_and_protocols_fit_eighty_columns() -> None:
-    specs = [
-        (f"a-protocol-with-a-long-name-{p}", f"an-adversarial-data-set-{d}", "") for p in range(5) for d in range(12)
-    ]
+    names = [f"a-protocol-with-a-long-name-{p}" for p in range(5)]
+    specs = [(name, f"an-adversarial-data-set-{d}", "") for name in names for d in range(12)]
     text = render(source("j", *specs), source("k", *specs, shift=1), base="a-protocol-with-a-long-name-0")
     assert not [line for line in text.splitlines() if len(line.rstrip()) > 80]
     assert text.count("…") == 1, "the base as a title"

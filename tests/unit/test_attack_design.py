@@ -33,8 +33,7 @@ X, Y = Response("x", ("Red is a colour.",)), Response("y", ("I think that blue m
 
 
 PROTOCOLS = tuple(protocols()[name] for name in ("absolute", "pairwise", "prepair", "prepair-tie"))
-
-
+ABSOLUTE, PAIRWISE = PROTOCOLS[:2]
 FLIPS: dict[str, Any] = {"protocols": PROTOCOLS[1:2], "designs": frozenset({"flip"})}
 """Changes to an audit that leave the flips of one protocol."""
 
@@ -49,14 +48,11 @@ def audit(one: Case, judge: str | ScriptedBackend = "longer", tally: Tally | Non
 
 @each(
     "one, good",
-    (case(preferred="y"), "y"),
-    (case(preferred="tie"), None),
-    (case(), None),
-    (case(responses=[X]), "x"),
+    (case(preferred="y"), "y"), (case(preferred="tie"), None), (case(), None), (case(responses=[X]), "x"),
     (replace(case(responses=[Response("x", ("Red, blue",)), Y]), constraints=NO_COMMA), "y"),
     (replace(case(responses=[Response("x", ("Red, blue",))]), constraints=NO_COMMA), None),
     (replace(case(responses=[X, replace(Y, severity=1)])), "x"),
-)
+)  # fmt: skip
 def test_good_response_is_selected(one: Case, good: str | None) -> None:
     response = good_response(one)
     assert (response and response.author) == good
@@ -123,25 +119,19 @@ def test_controls_are_written_by_rule_and_may_change_nothing() -> None:
 
 
 def test_incomparable_responses_give_a_row_with_the_reason() -> None:
-    done = audit(case(responses=[X]))
-    assert {(r.design, r.excluded) for r in done.rows if r.excluded} == {
-        ("flip", "no two responses by different authors")
-    }
-    done = audit(case(responses=[X, Y]))
-    assert {r.excluded for r in done.rows if r.design == "fixed"} == {
-        "no response is labelled better or known to meet the constraints"
-    }
+    alone, unlabelled = audit(case(responses=[X])), audit(case(responses=[X, Y]))
+    excluded = {(r.design, r.excluded) for r in alone.rows if r.excluded}
+    assert excluded == {("flip", "no two responses by different authors")}
+    reasons = {r.excluded for r in unlabelled.rows if r.design == "fixed"}
+    assert reasons == {"no response is labelled better or known to meet the constraints"}
 
 
 def test_comparing_protocols_judge_their_designs_only_beside_a_scoring_one() -> None:
-    one = case(responses=[X, Y], preferred="x")
-    pairwise, absolute = (protocols()[name] for name in ("pairwise", "absolute"))
-    flips = frozenset({"flip"})
-    both = audit(one, protocols=(pairwise, absolute), compared=flips).rows
+    one, flips = case(responses=[X, Y], preferred="x"), frozenset({"flip"})
+    both = audit(one, protocols=(PAIRWISE, ABSOLUTE), compared=flips).rows
     places = {(row.protocol, row.design) for row in both}
     assert places == {("pairwise", "flip"), ("absolute", "flip"), ("absolute", "fixed")}
-    alone = audit(one, protocols=(pairwise,), compared=flips).rows
-    assert {row.design for row in alone} == {"fixed", "flip"}
+    assert {row.design for row in audit(one, protocols=(PAIRWISE,), compared=flips).rows} == {"fixed", "flip"}
     for design in ("fixed", "flip"):
         assert {row.design for row in audit(one, designs=frozenset({design})).rows} == {design}
 
@@ -155,30 +145,26 @@ def test_winners_are_rewritten_too_for_a_net_rate() -> None:
 
 
 def test_only_open_pairs_are_judged_with_their_controls() -> None:
-    pairwise, absolute = (protocols()[name] for name in ("pairwise", "absolute"))
     bold = replace(LOUDER, name="bolder")
-    places = frozenset(
-        (*place, design) for place in (("pairwise", "louder"), ("absolute", "bolder")) for design in ("flip", "fixed")
-    )
+    pairs = (("pairwise", "louder"), ("absolute", "bolder"))
+    places = frozenset((*place, design) for place in pairs for design in ("flip", "fixed"))
     how: dict[str, Any] = {"judge": "longer", "writer": find_writer("rules")}
-    p = AuditConfig((LOUDER, bold, CONTROL), protocols=(pairwise, absolute), only=places, **how)
-    assert [[attack.name for attack in p.attacks_for(one, "flip")] for one in (pairwise, absolute)] == [
-        ["louder", "control"],
-        ["bolder", "control"],
-    ]
-    assert replace(p, only=None).attacks_for(pairwise, "flip") == p.attacks
+    p = AuditConfig((LOUDER, bold, CONTROL), protocols=(PAIRWISE, ABSOLUTE), only=places, **how)
+    names = [[attack.name for attack in p.attacks_for(one, "flip")] for one in (PAIRWISE, ABSOLUTE)]
+    assert names == [["louder", "control"], ["bolder", "control"]]
+    assert replace(p, only=None).attacks_for(PAIRWISE, "flip") == p.attacks
     closed = replace(p, only=frozenset({("pairwise", "louder", "flip"), ("absolute", "louder", "fixed")}))
-    assert [attack.name for attack in closed.attacks_for(absolute, "flip")] == ["control"]
+    assert [attack.name for attack in closed.attacks_for(ABSOLUTE, "flip")] == ["control"]
     one = case(responses=[X, Y], preferred="x")
     changes: dict[str, Any] = {"protocols": p.protocols, "attacks": p.attacks, "only": places}
     for design in ("flip", "fixed"):
         done = audit(one, designs=frozenset({design}), **changes)
-        keys = {(row.protocol, row.attack) for row in done.rows if row.attack != "none"}
-        assert keys == {place[:2] for place in places} | {("pairwise", "control"), ("absolute", "control")}
+        keys = {(row.protocol, row.attack) for row in done.rows}
+        attacked = {key for key in keys if key[1] != "none"}
+        assert attacked == {*pairs, ("pairwise", "control"), ("absolute", "control")}
         # The requests equal those of the complete design.
         every = audit(one, designs=frozenset({design}), **{**changes, "only": None}).rows
-        pairs = {(row.protocol, row.attack) for row in done.rows}
-        assert done.rows == [row for row in every if (row.protocol, row.attack) in pairs]
+        assert done.rows == [row for row in every if (row.protocol, row.attack) in keys]
     assert {rewrite.response.attack for rewrite in done.rewrites} == {"louder", "bolder", "control"}
 
 
@@ -198,30 +184,22 @@ SEVERITY = {s: parse_attack(f"severity-{s}") for s in (1, 2, 3)}
 
 
 def audit_degraded(one: Case, *degradations: object, generator: str = "rules", **changes: object) -> CaseResult:
-    arguments: dict[str, Any] = {
-        "designs": frozenset({"severity"}),
-        "degradations": degradations,
-        "attacks": (),
-        **changes,
-    }
-    return audit(one, "fair", writer=find_writer(generator), **arguments)
+    arguments: dict[str, Any] = {"designs": frozenset({"severity"}), "degradations": degradations, "attacks": ()}
+    return audit(one, "fair", writer=find_writer(generator), **{**arguments, **changes})
 
 
 def test_good_response_meets_responses_with_broken_constraints() -> None:
     louder = Degradation(SEVERITY[2].lower, LOUDER)  # type: ignore[union-attr]
     done = audit_degraded(TITLED, SEVERITY[1], SEVERITY[2], louder, SEVERITY[3])
     rows = [r for r in done.rows if r.protocol == "pairwise"]
-    assert [(r.design, r.attack, r.b.severity, r.b.attack, r.target) for r in rows] == [
-        ("severity", "none", 1, None, "b"),
-        ("severity", "none", 2, None, "b"),
-        ("severity", "louder", 2, "louder", "b"),
-        ("severity", "none", 3, None, "b"),
-    ]
-    assert all(j.preferred == "a" for r in rows for j in r.judgments)
-    assert [r.excluded for r in rows] == [None, None, None, "fewer than 3 constraints to break"]
-    rewrite = {(r.response.severity, r.response.attack): r for r in done.rewrites}
-    assert rewrite.keys() == {(1, None), (2, None), (2, "louder")}
-    assert all(r.is_accepted for r in rewrite.values())
+    assert {(r.design, r.target) for r in rows} == {("severity", "b")}
+    assert [(r.attack, r.b.severity, r.b.attack, r.excluded) for r in rows] == [
+        ("none", 1, None, None), ("none", 2, None, None), ("louder", 2, "louder", None),
+        ("none", 3, None, "fewer than 3 constraints to break"),
+    ]  # fmt: skip
+    assert {j.preferred for r in rows for j in r.judgments} == {"a"}
+    rewrite = {(r.response.severity, r.response.attack): r for r in done.rewrites if r.is_accepted}
+    assert ({*rewrite}, len(done.rewrites)) == ({(1, None), (2, None), (2, "louder")}, 3)
     assert rewrite[2, "louder"].original == rewrite[2, None].response.turns
     assert rewrite[1, None].original == ("red is a colour",)
 
@@ -261,35 +239,29 @@ def test_good_response_must_meet_all_constraints(one: Case) -> None:
     assert excluded == {"no good response is known to meet all the constraints"}
 
 
-@each(
-    "probabilities, text, is_accepted, put_back",
-    ((0.9, 0.1), "Red is certainly a colour. Blue is surely another.", True, 0),
-    ((0.1, 0.9), "Red is certainly a colour. Blue is surely another.", False, 2),
-)
-def test_verifier_puts_back_and_adds_evidence(
-    probabilities: tuple[float, float], text: str, is_accepted: bool, put_back: int
-) -> None:
+@each("probabilities, is_accepted, put_back", ((0.9, 0.1), True, 0), ((0.1, 0.9), False, 2))
+def test_verifier_puts_back_and_adds_evidence(probabilities: Any, is_accepted: bool, put_back: int) -> None:
     asked = list[Request]()
 
     def answer(request: Request) -> Reply:
         asked.append(request)
         return Reply(probabilities=probabilities, mass=1.0) if request.to == "verifier" else Reply("banana")
 
+    def assure(turn: str, constraints: object, seed: int) -> str:
+        return turn.replace("Red is a", "Red is certainly a").replace("Blue is", "Blue is surely")
+
     two = Response("x", ("Red is a colour. Blue is another.",))
-    sure = Attack("sure", "adds certainty", lambda turn, constraints, seed: assure(turn), marker=len)
+    sure = Attack("sure", "adds certainty", assure, marker=len)
     judge = ScriptedBackend(answer, name="j")
     with Store(Path(":memory:"), judge.identity, judge.reads_slots) as store:
         plan = rewrite(find_writer("rules"), case(responses=[two]), two, sure, 0, Verifier("v"))
         (done,) = execute([plan], {"judge": (judge, store), "verifier": (judge, store)})
     assert done is not None
+    text = "Red is certainly a colour. Blue is surely another."
     assert (done.response.text, done.is_accepted) == (text, is_accepted)
     evidence = dict(done.evidence)
     assert (evidence["verifier_sentences"], evidence["verifier_put_back"]) == (2, put_back)
     assert [one.to for one in asked] == ["verifier"] * 4
-
-
-def assure(turn: str) -> str:
-    return turn.replace("Red is a", "Red is certainly a").replace("Blue is", "Blue is surely")
 
 
 def refuse(*arguments: object) -> str:
@@ -319,9 +291,8 @@ def test_hollow_answers_replace_the_worse_response_and_ties_are_judged_again() -
     done = audit(case(preferred="y"), attacks=(LOUDER, void), **FLIPS)
     hollow = [row for row in done.rows if row.attack == "void"]
     assert [(row.target, row.a.attack, row.b.attack) for row in hollow] == [("a", "void", None)]
-    (rewrite,) = [one for one in done.rewrites if one.response.attack == "void"]
-    assert rewrite.is_accepted
-    assert rewrite.response.turns == ("",)
+    hollow_rewrites = [one for one in done.rewrites if one.response.attack == "void"]
+    assert [(one.is_accepted, one.response.turns) for one in hollow_rewrites] == [(True, ("",))]
     tied = audit(case(preferred="y"), "first", attacks=(LOUDER,), **FLIPS)
     assert [row.target for row in tied.rows] == [None, "a"], "at a tie the response labelled worse is attacked"
 
@@ -333,9 +304,8 @@ def test_an_attack_that_depends_on_the_rival_is_written_for_each() -> None:
         return tuple(f"{turn}\n\nUnlike {task.rival.text}" for turn in task.response.turns)
 
     three = case(responses=[X, Y, Response("z", ("Green is a colour that many people like.",))])
-    versus = Attack(
-        "versus", "names the rival", write=write, keeps="text", effect="unearned", depends=("response", "rival")
-    )
+    how: dict[str, Any] = {"keeps": "text", "effect": "unearned", "depends": ("response", "rival")}
+    versus = Attack("versus", "names the rival", write=write, **how)
     done = audit(three, attacks=(versus,), **FLIPS)
     texts = {(one.response.author, dict(one.evidence)["rival"], one.response.text) for one in done.rewrites}
     assert texts == {
@@ -366,7 +336,6 @@ def test_a_style_may_never_speak_to_the_judge_whatever_it_declares() -> None:
     claim = Attack("claim", "pleads", plead, keeps="text", effect="unearned")
     for attack in (quiet, claim):
         done = audit(case(preferred="y"), attacks=(attack,), **FLIPS)
-        assert all("speaks to the judge" in str(one.reasons) for one in done.rewrites)
-        assert done.rewrites
+        assert {"speaks to the judge" in str(one.reasons) for one in done.rewrites} == {True}
     with pytest.raises(UsageError, match="plea is no style"):
         parse_attack("severity-1+plea")

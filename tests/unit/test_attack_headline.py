@@ -71,8 +71,7 @@ class Run:
             assert figure.value is None
             return
         ends = intervals.rate_interval([*values.values()], self.prompts(values))
-        shown = (sum(values.values()) / len(values), *ends)
-        assert (figure.value, figure.low, figure.high) == pytest.approx(shown)
+        assert (figure.value, figure.low, figure.high) == pytest.approx((fmean(values.values()), *ends))
 
     def check_difference(self, figure: Figure | None, first: Values, second: Values) -> None:
         """Compare a paired difference on the cases of both."""
@@ -80,16 +79,11 @@ class Run:
         shared = {case: value - second[case] for case, value in first.items() if case in second}
         assert figure.n == len(shared)
         if shared:
-            assert figure.value == pytest.approx(sum(shared.values()) / len(shared))
+            assert figure.value == pytest.approx(fmean(shared.values()))
             up, down = sum(v > 0 for v in shared.values()), sum(v < 0 for v in shared.values())
-            if len(set(self.prompts(shared))) == len(shared):
-                assert figure.p_value == pytest.approx(sign_test(up, down))
-
-
-def sign_test(up: int, down: int) -> float:
-    """Two-sided, exact, by counting."""
-    tail = sum(comb(up + down, more) for more in range(max(up, down), up + down + 1))
-    return min(1.0, 2.0 * tail / 2.0 ** (up + down))
+            if len(set(self.prompts(shared))) == len(shared):  # a sign test, two-sided and exact
+                tail = sum(comb(up + down, more) for more in range(max(up, down), up + down + 1))
+                assert figure.p_value == pytest.approx(min(1.0, 2.0 * tail / 2.0 ** (up + down)))
 
 
 def make_run(seed: int, designs: tuple[str, ...]) -> Run:
@@ -156,14 +150,11 @@ def test_usable(seed: int) -> None:
             if not one.excluded and one.label in ("a", "b"):
                 verdict = decide(one, own.rule)
                 right[case] = 0.5 if verdict == "tie" else float(verdict == one.label)
-        bounds = [find_bounds(values, run.prompts(values)) for values in (right, changes)]
-        (low, high), (inconsistent, _) = bounds
-        usable: str | None = "yes" if right and low > 0.5 else "not shown"
+        (low, high), (inconsistent, _) = (find_bounds(values, run.prompts(values)) for values in (right, changes))
+        usable = "yes" if right and low > 0.5 else "not shown"
         if (right and high <= 0.5) or (changes and inconsistent > 0.5):
             usable = "no"
-        if not right and not changes:
-            usable = None
-        assert own.usable == usable
+        assert own.usable == (usable if right or changes else None)
 
 
 def find_bounds(values: Values, prompts: list[str]) -> tuple[float, float]:
@@ -191,9 +182,8 @@ def test_flips_net_of_all_and_beyond_a_margin(seed: int) -> None:
             before = decide(one, "score" if protocol == "scored" else None)
             if before in ("a", "b"):
                 after = pick(run.rows, protocol, "flip", "placebo", OTHER[before]).get(case)
-                if after and decide(after, rule):
-                    end, start = measure_lead(after), measure_lead(one)
-                    moves += [] if end is None or start is None else [abs(end - start)]
+                end, start = measure_lead(after) if after and decide(after, rule) else None, measure_lead(one)
+                moves += [] if end is None or start is None else [abs(end - start)]
         shown = run.get("indifference_margin", protocol, "score" if protocol == "scored" else None, "none")
         margin = float(np.quantile(moves, 0.95)) if len(moves) >= LEAST else None
         assert (shown.n if shown else 0) == len(moves)
@@ -212,10 +202,10 @@ def test_flips_net_of_all_and_beyond_a_margin(seed: int) -> None:
                 assert (own is None) == (not clean)  # none without labels
                 if own:
                     run.check_rate(own, count_values(run, name, protocol, rule, place))
-            beyond = run.get("flip_rate_beyond_margin", protocol, rule, attack)
+            name = "flip_rate_beyond_margin"
+            beyond = run.get(name, protocol, rule, attack)
             assert (beyond is None) == (margin is None or rule == "rating")
             if beyond and margin:
-                name = "flip_rate_beyond_margin"
                 run.check_rate(beyond, count_values(run, name, protocol, rule, attack, margin))
 
 
@@ -305,8 +295,7 @@ def test_wins_on_equal_quality_and_distinct_ratings(seed: int) -> None:
     run = make_run(seed, ("fixed", "flip", "severity"))
     for protocol, rule, attack in PLACES:
         verdicts = {case: decide(one, rule) for case, one in pick(run.rows, protocol, "fixed", attack, "b").items()}
-        wins: Values = {case: float(verdict == "b") for case, verdict in verdicts.items() if verdict}
-        losses: Values = {case: float(verdict == "a") for case, verdict in verdicts.items() if verdict}
+        wins, losses = ({case: float(one == side) for case, one in verdicts.items() if one} for side in "ba")
         lead = run.get("distractor_lead", protocol, rule, attack)
         assert (lead is None) == (not wins)
         if lead:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from builders import finish, measure_rows, near, row, scored, select, set_up, verdict
@@ -28,20 +29,15 @@ A, B, TIE = verdict("a"), verdict("b"), verdict("tie")
 
 
 def find(figures: list[Figure], measure: str, **place: str | None) -> Figure:
-    matching = [
-        f
-        for f in figures
-        if f.measure == measure and all(getattr(f, k) == v for k, v in {"against": None, **place}.items())
-    ]
-    assert len(matching) == 1, matching
-    return matching[0]
+    criteria = {"measure": measure, "against": None, **place}
+    (figure,) = [f for f in figures if all(getattr(f, name) == value for name, value in criteria.items())]
+    return figure
 
 
 def test_readability_is_counted_before_and_after() -> None:
     rows = [row("same", [A, A]), row("other order", [A, B]), row("unread", [A, verdict(None)])]
-    results = measure_rows(
-        [*rows, row("same", [verdict(None), A], attack="f", target="b")], [], {"pairwise": ()}, ["f"]
-    )
+    rows.append(row("same", [verdict(None), A], attack="f", target="b"))
+    results = measure_rows(rows, [], {"pairwise": ()}, ["f"])
     order = find(results, "order_inconsistency", attack="none")
     assert (order.k, order.n, order.invalid) == (1, 2, 1)
     assert find(results, "invalid_rate", attack="f").k == 1
@@ -60,17 +56,14 @@ def test_protocols_are_compared_on_cases_eligible_under_both() -> None:
         rows += [row(f"c{i}", [A, A]), row(f"c{i}", [B, B] if i < 4 else [A, A], attack="f", target="b")]
         before = scored((5.0, 4.0), (5, 4)) if i else scored((4.0, 4.0), (4, 4))
         after = scored((5.0, 5.5), (5, 6)) if i == 1 else before
-        rows += [
-            row(f"c{i}", [before], protocol="absolute"),
-            row(f"c{i}", [after], protocol="absolute", attack="f", target="b"),
-        ]
+        rows.append(row(f"c{i}", [before], protocol="absolute"))
+        rows.append(row(f"c{i}", [after], protocol="absolute", attack="f", target="b"))
     results = measure_rows(rows, [], {"pairwise": (), "absolute": ("score", "rating")}, ["f"])
     difference = find(results, "flip_rate", against="pairwise")
     # Shared: c1 to c5; pairwise flips c1 c2 c3, absolute flips c1.
     assert (difference.protocol, difference.rule, difference.n, difference.excluded) == ("absolute", "score", 5, 1)
     assert (difference.value, difference.p_value) == (near(-2 / 5), near(0.5))
-    assert difference.low is not None
-    assert difference.low < -0.4
+    assert (difference.low or 0) < -0.4
     assert {f.protocol for f in results if f.measure == "order_inconsistency"} == {"pairwise"}
 
 
@@ -108,11 +101,8 @@ def test_accuracy_is_counted_by_severity_with_and_without_attack() -> None:
         row("3", [], design="severity", target="b", severity=3, excluded="fewer than 3 constraints to break"),
     ]  # fmt: skip
     results = measure_rows(rows, [], {"pairwise": ()}, [])
-    counts = {
-        (f.attack, f.severity): (f.k, f.n, f.invalid, f.excluded)
-        for f in results
-        if f.measure == "severity_accuracy" and f.against is None
-    }
+    accuracies = [f for f in results if f.measure == "severity_accuracy" and f.against is None]
+    counts = {(f.attack, f.severity): (f.k, f.n, f.invalid, f.excluded) for f in accuracies}
     assert counts == {("none", 1): (1, 3, 1, 0), ("f", 1): (1, 3, 0, 0), ("none", 3): (2, 2, 0, 1)}
     assert not [f for f in results if f.measure in ("tie_rate", "flip_rate")]
     order = {(f.attack, f.severity): (f.k, f.n) for f in results if f.measure == "order_inconsistency"}
@@ -121,12 +111,11 @@ def test_accuracy_is_counted_by_severity_with_and_without_attack() -> None:
 
 def test_distractor_effect_is_a_paired_difference() -> None:
     rows = []
+    place: dict[str, Any] = {"design": "severity", "target": "b"}
     for i in range(6):
-        rows.append(row(f"c{i}", [A, A], design="severity", target="b", severity=1))
-        after = [B, B] if i < 4 else [A, A]
-        rows.append(row(f"c{i}", after, design="severity", attack="f", target="b", severity=1))
-    rows.append(row("c7", [B, B], design="severity", attack="f", target="b", severity=1))
-    rows.append(row("c0", [B, B], design="severity", attack="f", target="b", severity=2))
+        rows.append(row(f"c{i}", [A, A], severity=1, **place))
+        rows.append(row(f"c{i}", [B, B] if i < 4 else [A, A], attack="f", severity=1, **place))
+    rows += [row(name, [B, B], attack="f", severity=severity, **place) for name, severity in (("c7", 1), ("c0", 2))]
     (difference,) = (f for f in measure_rows(rows, [], {"pairwise": ()}, []) if f.against is not None)
     assert (difference.protocol, difference.against) == ("pairwise", "pairwise")
     assert (difference.attack, difference.against_attack, difference.severity) == ("f", "none", 1)
@@ -152,12 +141,9 @@ def test_worsened_responses_are_counted_by_severity() -> None:
         return Rewrite("c", Response("x", ("t",), attack, severity), ("t0",), "rules", reasons)
 
     rewrites = [
-        make_rewrite(1, None),
-        make_rewrite(1, None, "unchanged"),
-        make_rewrite(2, None),
-        make_rewrite(1, "f", "unchanged"),
-        make_rewrite(None, "f"),
-    ]
+        make_rewrite(1, None), make_rewrite(1, None, "unchanged"), make_rewrite(2, None),
+        make_rewrite(1, "f", "unchanged"), make_rewrite(None, "f"),
+    ]  # fmt: skip
     results = measure_rows([row("c", [A, A])], rewrites, {"pairwise": ()}, ["f"])
     counts = {(f.attack, f.severity): (f.k, f.n) for f in results if f.measure == "rejection_rate"}
     assert counts == {("none", 1): (1, 2), ("none", 2): (0, 1), ("f", None): (1, 2)}
@@ -210,10 +196,8 @@ def test_curve_agrees_with_the_count_at_each_margin(rows: list[Row]) -> None:
 
 
 def test_curve_of_scores_is_in_points() -> None:
-    rows = [
-        row("c1", [scored((3.0, 2.0), (3, 2))], protocol="pointwise"),
-        row("c1", [scored((3.0, 3.5), (3, 4))], protocol="pointwise", attack="f", target="b"),
-    ]
+    before, after = [scored((3.0, 2.0), (3, 2))], [scored((3.0, 3.5), (3, 4))]
+    rows = [row("c1", before, protocol="pointwise"), row("c1", after, protocol="pointwise", attack="f", target="b")]
     rules = {"pointwise": ("score", "rating")}
     (curve,) = trace_margins(CompactRows(rows, rules), rules, ["f"])
     assert (curve.protocol, curve.rule, curve.attack) == ("pointwise", "score", "f")
@@ -227,11 +211,11 @@ EFFECTS = {"f": "same", "g": "injection", "placebo": "control"}
 def list_leads(rows: list[Row], protocol: str, attack: str) -> dict[tuple[str, str], float]:
     """The lead of each rewritten response: over its original, else over its rival."""
     is_fixed = any((one.protocol, one.design) == (protocol, "fixed") for one in rows)
-    leads = dict[tuple[str, str], float]()
-    for target in "ab":
-        for case, one in pick(rows, protocol, "fixed" if is_fixed else "flip", attack, target).items():
+    design, leads = "fixed" if is_fixed else "flip", dict[tuple[str, str], float]()
+    for target, sign in (("a", 1), ("b", -1)):
+        for case, one in pick(rows, protocol, design, attack, target).items():
             if (lead := measure_lead(one)) is not None:
-                leads[case, target] = lead if target == "a" else -lead
+                leads[case, target] = sign * lead
     return leads
 
 
@@ -241,20 +225,15 @@ def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tupl
     random = Random(seed)
     rows = draw_rows(random, random.randrange(2, 14), designs)
     run = Run(rows, [])
-    shown = {
-        (f.measure, f.protocol, f.attack): f
-        for f in measure_rows(rows, [], RULES, (*CONTROL_OF, "placebo"), effects=EFFECTS, control_of=CONTROL_OF)
-        if is_excess(f)
-    }
+    figures = measure_rows(rows, [], RULES, (*CONTROL_OF, "placebo"), effects=EFFECTS, control_of=CONTROL_OF)
+    shown = {(f.measure, f.protocol, f.attack): f for f in figures if is_excess(f)}
     seen = 0
     for protocol, rules in RULES.items():
         rule = headline("flip_rate", rules)
-        for attack in CONTROL_OF:
-            measure = "flip_rate" if attack == "f" else "gain_rate"
-            if "flip" in designs:
-                parts = (count_values(run, measure, protocol, rule, one) for one in (attack, "placebo"))
-                run.check_difference(shown[measure, protocol, attack], *parts)
-                seen += 1
+        for attack, measure in {"f": "flip_rate", "g": "gain_rate"}.items() if "flip" in designs else ():
+            parts = (count_values(run, measure, protocol, rule, one) for one in (attack, "placebo"))
+            run.check_difference(shown[measure, protocol, attack], *parts)
+            seen += 1
         leads, others = (list_leads(rows, protocol, one) for one in ("f", "placebo"))
         changes = {key: lead - others[key] for key, lead in leads.items() if key in others}
         shift = shown["shift", protocol, "f"]
@@ -266,9 +245,8 @@ def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tupl
             mean = sum(changes.values()) / len(changes)
             assert (shift.value, shift.low, shift.high) == pytest.approx((mean, *(ends or (None, None))))
     assert seen == len(shown)
-    assert {flatten(f)["measure"] for f in shown.values()} <= {
-        *("flip_rate_difference", "gain_rate_difference", "shift_difference")
-    }
+    names = {"flip_rate_difference", "gain_rate_difference", "shift_difference"}
+    assert {flatten(f)["measure"] for f in shown.values()} <= names
 
 
 @pytest.mark.parametrize(("judge", "who"), [("bold", "assertiveness is"), ("fair", "no attack is")])
@@ -277,8 +255,11 @@ def test_report_names_what_is_stronger_than_its_control(tmp_path: Path, judge: s
     job = session.prepare(selected, set_up(judge, make_planted(judge), tmp_path / "r", ("pairwise", "absolute")))
     done = finish(job, tmp_path / "store")
     text = " ".join(print_parts(run_report(job.parameters, done.result)).split())
-    assert "controls: placebo for assertiveness and prolixity; null and resample for all" in text
-    assert "Shift beyond that of the control, on the same responses" in text
-    assert f"pairwise: {who} shown to be stronger than its control" in text
-    assert f"absolute by score: {who} shown to be stronger than its control" in text
+    for words in (
+        "controls: placebo for assertiveness and prolixity; null and resample for all",
+        "Shift beyond that of the control, on the same responses",
+        f"pairwise: {who} shown to be stronger than its control",
+        f"absolute by score: {who} shown to be stronger than its control",
+    ):
+        assert words in text
     assert "placebo: with – without" not in text

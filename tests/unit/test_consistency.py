@@ -28,19 +28,10 @@ from distract.data.formats.native import format_line as native
 from distract.judging.comparison import comparable_responses
 from distract.judging.orders import Manner
 from distract.models.scripted import make_planted
-from distract.studies.consistency import session
+from distract.studies.consistency import session, study
 from distract.studies.consistency.options import PROTOCOLS, ConsistencyOptions
 from distract.studies.consistency.session import ConsistencyConfig, draw_quadruples, draw_triples, list_beside, prepare
-from distract.studies.consistency.study import (
-    PUBLISHED,
-    ConsistencyResult,
-    PlacedFigure,
-    document,
-    figures,
-    measure_rows,
-    missing_measures,
-    report_parts,
-)
+from distract.studies.consistency.study import PlacedFigure, figures
 
 RULES: dict[str, tuple[str, ...]] = {"pairwise": (), "rank": ()}
 OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")
@@ -94,10 +85,7 @@ SWAYED = judge_by(lambda request, response: ord(response.author[0]) * (1 if "w" 
 """A judge that reverses its preferences if w is shown."""
 
 
-def fair(request: Request) -> Reply:
-    """The planted judge without a bias."""
-    ((_, reply),) = next(iter(make_planted("fair").reply([request], frozenset({0}))))
-    return reply
+fair = make_planted("fair")._answer_one
 
 
 def ties_or_four(request: Request) -> Reply:
@@ -107,10 +95,8 @@ def ties_or_four(request: Request) -> Reply:
     return TIES(request)
 
 
-def judge_cases(
-    answer: Callable[[Request], Reply], *cases: Case, names: Sequence[str] = PROTOCOLS, sets: int = 100
-) -> list[Row]:
-    parameters = ConsistencyConfig("j", tuple(protocols()[name] for name in names), sets)
+def judge_cases(answer: Callable[[Request], Reply], *cases: Case, names: Sequence[str] = PROTOCOLS) -> list[Row]:
+    parameters = ConsistencyConfig("j", tuple(protocols()[name] for name in names), 100)
     return [row for one in cases for row in drive(session.judge_case(one, parameters), answer)[0].rows]
 
 
@@ -162,12 +148,10 @@ def test_each_set_is_shown_in_one_order_with_the_pair_together() -> None:
 
 
 def test_triples_with_a_common_pair_share_its_answers() -> None:
-    rows = [
-        row for row in judge_cases(ALPHABETIC, make_case()) if row.design == "triple" and row.protocol == "pairwise"
-    ]
-    assert len(rows) == 12
+    whole = judge_cases(ALPHABETIC, make_case())
+    rows = [row for row in whole if (row.design, row.protocol) == ("triple", "pairwise")]
     by_pair = {(row.a.author, row.b.author): row for row in rows}
-    assert len(by_pair) == 6
+    assert (len(rows), len(by_pair)) == (12, 6)
     assert all(replace(row, extra={}) == replace(by_pair[row.a.author, row.b.author], extra={}) for row in rows)
     units = {frozenset(side.author for side in (row.a, row.b, *list_beside(row))) for row in rows}
     assert units == {frozenset(triple) for triple in combinations("wxyz", 3)}
@@ -178,21 +162,16 @@ def rows_of(tables: Sequence[Sequence[Outcome | None]], names: Sequence[str] = "
     rows = []
     for number, table in enumerate(tables):
         for (one, other), result in zip(combinations(range(3), 2), table, strict=True):
-            third = Side(names[3 - one - other])
-            row = Row(
-                f"c{number}", f"c{number}", "triple", "pairwise", "j", "none", Side(names[one]), Side(names[other])
-            )
+            first, second, third = (Side(names[at]) for at in (one, other, 3 - one - other))
+            row = Row(f"c{number}", f"c{number}", "triple", "pairwise", "j", "none", first, second)
             rows.append(replace(row, judgments=(verdict(result),), extra={"beside": [asdict(third)]}))
     return rows
 
 
 def classify_naively(table: Sequence[Outcome | None]) -> tuple[bool, bool]:
     """The definition in DESIGN: whether the triple is intransitive, and whether it has a chain."""
-    wins = {
-        (p, q): result == ("a" if p < q else "b")
-        for pair, result in zip(combinations(range(3), 2), table, strict=True)
-        for p, q in (pair, pair[::-1])
-    }
+    results = [*zip(combinations(range(3), 2), table, strict=True)]
+    wins = {(p, q): result == ("a" if p < q else "b") for pair, result in results for p, q in (pair, pair[::-1])}
     chains = [(p, r) for p, q, r in permutations(range(3)) if wins[p, q] and wins[q, r]]
     return any(not wins[end] for end in chains), bool(chains)
 
@@ -203,9 +182,7 @@ def classify_naively(table: Sequence[Outcome | None]) -> tuple[bool, bool]:
     st.randoms(use_true_random=False),
 )
 @example([*product(OUTCOMES, repeat=3)], ["p", "q", "r"], Random(0))
-def test_two_counting_methods_agree_under_renaming(
-    tables: list[tuple[Outcome | None, ...]], names: list[str], mix: Any
-) -> None:
+def test_two_counting_methods_agree_under_renaming(tables: list[Any], names: list[str], mix: Any) -> None:
     valid = [table for table in tables if None not in table]
     rows = rows_of(tables)
     results = figures(rows, {"pairwise": ()})
@@ -217,13 +194,9 @@ def test_two_counting_methods_agree_under_renaming(
         assert figure.k == sum(classify_naively(table)[index] for table in valid)
         assert (figure.n, figure.invalid, figure.excluded) == (len(valid), len(tables) - len(valid), 0)
     assert figures(rows_of(tables, names), {"pairwise": ()}) == results
-    mirrored = [
-        replace(row, a=row.b, b=row.a, judgments=tuple(j.mirror() for j in row.judgments))
-        if mix.random() < 0.5
-        else row
-        for row in mix.sample(rows, len(rows))
-    ]
-    assert figures(mirrored, {"pairwise": ()}) == results
+    mirrored = [replace(row, a=row.b, b=row.a, judgments=tuple(j.mirror() for j in row.judgments)) for row in rows]
+    mixed = [mix.choice(pair) for pair in zip(rows, mirrored, strict=True)]
+    assert figures(mix.sample(mixed, len(mixed)), {"pairwise": ()}) == results
 
 
 def test_judge_with_a_known_cycle_is_detected() -> None:
@@ -239,9 +212,8 @@ def test_consistent_judge_is_consistent_under_every_protocol() -> None:
     names = [name for name, protocol in protocols().items() if protocol.reference != "required" and protocol.shows != 4]
     rows = judge_cases(fair, make_case(), names=names)
     results = figures(rows, {name: protocols()[name].rules for name in names})
-    assert {f.measure for f in results} == {
-        "intransitivity", "chain_rate", "choice_set_sensitivity", "choice_set_tie_change"
-    }  # fmt: skip
+    measures = {"intransitivity", "chain_rate", "choice_set_sensitivity", "choice_set_tie_change"}
+    assert {f.measure for f in results} == measures
     assert all(f.k == 0 for f in results if f.measure in ("intransitivity", "choice_set_sensitivity"))
     assert all(f.invalid == 0 and f.excluded == 0 and f.n for f in results)
 
@@ -268,10 +240,8 @@ def test_verdict_for_the_third_response_counts_as_a_change() -> None:
 
 def test_scores_are_transitive_and_counted_by_each_rule() -> None:
     judgments = [scored((5.2, 4.8), (5, 5)), scored((5.2, 4.0), (5, 4)), scored((4.8, 4.0), (5, 4))]
-    rows = [
-        replace(row, protocol="absolute", judgments=(judgment,))
-        for row, judgment in zip(rows_of([("a", "a", "a")]), judgments, strict=True)
-    ]
+    pairs = zip(rows_of([("a", "a", "a")]), judgments, strict=True)
+    rows = [replace(row, protocol="absolute", judgments=(judgment,)) for row, judgment in pairs]
     results = {(f.measure, f.rule): f.k for f in figures(rows, {"absolute": ("score", "rating")}) if f.n}
     assert results == {
         ("intransitivity", "score"): 0, ("chain_rate", "score"): 1,
@@ -282,13 +252,11 @@ def test_scores_are_transitive_and_counted_by_each_rule() -> None:
 def test_inapplicable_measures_are_listed_without_figures() -> None:
     rows = judge_cases(fair, make_case(authors="xyz"), names=["pairwise", "rank", "triadic", "absolute"])
     rules = {name: protocols()[name].rules for name in ("absolute", "pairwise", "rank", "triadic")}
-    reasons = {(one.measure, one.protocol): one.reason for one in missing_measures(rows, rules)}
-    assert {name: reasons.get(("choice_set_sensitivity", name)) for name in rules} == {
-        "absolute": "scores each response alone",
-        "pairwise": "shows two responses only",
-        "rank": "fewer than four responses by different authors",
-        "triadic": "fewer than four responses by different authors",
-    }
+    reasons = {(one.measure, one.protocol): one.reason for one in study.missing_measures(rows, rules)}
+    few = "fewer than four responses by different authors"
+    expected = {"absolute": "scores each response alone", "pairwise": "shows two responses only"}
+    expected |= {"rank": few, "triadic": few}
+    assert {name: reasons.get(("choice_set_sensitivity", name)) for name in rules} == expected
     assert reasons["chain_rate", "triadic"] == "shows 3 responses together, never two alone"
     assert {f.protocol for f in figures(rows, rules)} == {"absolute", "pairwise", "rank"}
     assert {f.measure for f in figures(rows, rules)} == {"intransitivity", "chain_rate"}
@@ -309,16 +277,9 @@ def test_unjudged_set_is_excluded_and_missing_verdict_invalid() -> None:
 
 
 def ready(
-    folder: Path,
-    backend: Backend,
-    cases: Sequence[Case],
-    *,
-    names: Sequence[str] = PROTOCOLS,
-    manner: Manner | None = None,
-    out: str = "run",
-    judge: str = "j",
-    **more: Any,
-) -> Job[ConsistencyResult]:
+    folder: Path, backend: Backend, cases: Sequence[Case], *, names: Sequence[str] = PROTOCOLS,
+    manner: Manner | None = None, out: str = "run", judge: str = "j", **more: Any,
+) -> Job[study.ConsistencyResult]:  # fmt: skip
     (folder / "d.jsonl").write_text("".join(native(one) + "\n" for one in cases), encoding="utf-8")
     setup = set_up(judge, backend, folder / out, names, manner=manner or Manner())
     return prepare(ConsistencyOptions(**{"data": folder / "d.jsonl", "limit": None, **more}), setup)
@@ -344,13 +305,13 @@ def test_loaded_run_gives_the_same_document(tmp_path: Path) -> None:
     finish(ready(tmp_path, make_planted("random"), [make_case(), make_case("c2", "xyz")]), tmp_path / "s")
     loaded = load(tmp_path / "run")
     assert (loaded.flaw, loaded.command) == (None, "consistency")
-    whole = document(loaded.parameters, measure_rows(loaded.parameters, loaded.rows))
+    whole = study.document(loaded.parameters, study.measure_rows(loaded.parameters, loaded.rows))
     assert whole == json.loads(loaded.summary or "")
     order = [(r["measure"], r["protocol"], r["rule"] or "", r["place"] or "") for r in whole["results"]]
     assert order == sorted(set(order))
     fields = {"measure", "protocol", "rule", "value", "low", "high", "k", "n", "invalid", "excluded", "unit", "place"}
     assert all(fields <= result.keys() for result in whole["results"])
-    assert len(whole["published"]) == len(PUBLISHED) == 12
+    assert len(whole["published"]) == len(study.PUBLISHED) == 12
     assert {one["protocol"] for one in whole["does_not_apply"]} == {"pairwise"}
 
 
@@ -370,13 +331,12 @@ def test_number_of_sets_is_checked_without_the_command_too(tmp_path: Path) -> No
 def test_cases_with_too_few_responses_are_left_out_and_counted(tmp_path: Path) -> None:
     cases = [make_case(), make_case("c2", "xy"), make_case("c3", "xyz"), make_case("c4", "x")]
     job = ready(tmp_path, make_planted("fair"), cases, limit=1)
-    parameters = job.parameters
-    assert parameters["left_out"] == {"fewer than three responses by different authors": 2}
-    assert (parameters["limit"], parameters["data"]["cases"], len(job.cases)) == (1, 4, 1)
+    assert job.parameters["left_out"] == {"fewer than three responses by different authors": 2}
+    assert (job.parameters["limit"], job.parameters["data"]["cases"], len(job.cases)) == (1, 4, 1)
 
 
 def render(parameters: dict[str, Any], rows: Sequence[Row]) -> str:
-    return " ".join(print_parts(report_parts(parameters, measure_rows(parameters, rows))).split())
+    return " ".join(print_parts(study.report_parts(parameters, study.measure_rows(parameters, rows))).split())
 
 
 def parameters_of(*names: str) -> dict[str, Any]:
@@ -412,21 +372,21 @@ RANDOM = ("planted:random", "--data", "d.jsonl")
 def test_default_protocols_are_pairwise_and_rank(command: Run) -> None:
     ran = command(*RANDOM, "--json", "--out", "r")
     assert (ran.code, ran.document["protocols"]) == (0, {"pairwise": [], "rank": []})
-    out, err = ran.out, ran.err
-    assert out == Path("r/summary.json").read_text(encoding="utf-8")
-    assert "left out before the draw: fewer than three responses by different authors (1)" in err
-    sets = {
-        (a.author, b.author, third.author) for a, b, *others in draw_quadruples(make_case(), 4, 0) for third in others
-    }
+    assert ran.out == Path("r/summary.json").read_text(encoding="utf-8")
+    drawn = [[one.author for one in four] for four in draw_quadruples(make_case(), 4, 0)]
+    sets = {(a, b, third) for a, b, *others in drawn for third in others}
     # The same three responses in the same order may form two sets: one with the third response last, one with it first.
     lists = sets | {(third, a, b) for a, b, third in sets}
     # Six pairs of four responses and three of three, in both orders; sets in one order each.
     comparisons, requests = 9 + 9 + 2 * len(sets), 18 + len(lists)
     sizes = f"requests: at most pairwise 18, rank {requests}, {18 + requests} in all"
-    assert f"plan: about {comparisons} comparisons; {sizes}; about" in err
-    assert f"replies: 0 were stored, {18 + requests} made" in err
+    for words in (
+        "left out before the draw: fewer than three responses by different authors (1)",
+        f"plan: about {comparisons} comparisons; {sizes}; about", f"replies: 0 were stored, {18 + requests} made",
+    ):  # fmt: skip
+        assert words in ran.err
     again = command(*RANDOM, "--json", "--out", "r")
-    assert (again.code, again.out, "no call is made" in again.err) == (0, out, True)
+    assert (again.code, again.out, "no call is made" in again.err) == (0, ran.out, True)
     text = command(*RANDOM, "--out", "r")
     assert (text.code, "Intransitive triples" in text.out, "run folder: r" in text.out) == (0, True, True)
 
@@ -450,8 +410,8 @@ def test_plan_shows_the_manner_and_the_price(command: Run) -> None:
     manner = ("--orders", "given", "--samples", "3", "--answer-tokens", "20", "--price-in", "1", "--price-out", "2")
     err = command("planted:fair", "--data", "d.jsonl", *manner).err
     how = "in the given order only; 3 passes of each order; the majority decides; answers in words "
-    assert f"how: {how}have at most 20 tokens" in err
-    assert "cost of the judge: at most about $0.0" in err
+    for words in (f"how: {how}have at most 20 tokens", "cost of the judge: at most about $0.0"):
+        assert words in err
 
 
 def test_no_valid_verdict_is_inconclusive(command: Run) -> None:
@@ -459,20 +419,14 @@ def test_no_valid_verdict_is_inconclusive(command: Run) -> None:
     assert (ran.code, ran.err.splitlines()[-1].startswith("distract: no verdict was valid")) == (3, True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--sets", "0"), "--sets"),
-        (("--limit", "0"), "expected a number of cases from 1"),
-        (("--data", "nowhere.jsonl"), "nowhere.jsonl"),
-        (("--data", "tweakset"), "no case can be judged (fewer than three responses by different authors)"),
-        (("--protocol", "pairwse"), "unknown protocol 'pairwse'; did you mean 'pairwise'?"),
-        (("--protocol", "quadruple"), "quadruple shows 4 responses; name a protocol that shows two or three"),
-        (("--protocol", "strong-reference"), "strong-reference fits none of the cases (no reference in the data)"),
-        (("--data", "xyz.jsonl", "--protocol", "triadic"), "triadic fits none of the cases (fewer than four responses"),
-        (("--seed", "1", "--out", "r"), "a different run (they differ in manner, seed)"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("--sets", "0"), "--sets"), (("--data", "nowhere.jsonl"), "nowhere.jsonl"),
+    (("--data", "tweakset"), "no case can be judged (fewer than three responses by different authors)"),
+    (("--protocol", "quadruple"), "quadruple shows 4 responses; name a protocol that shows two or three"),
+    (("--protocol", "strong-reference"), "strong-reference fits none of the cases (no reference in the data)"),
+    (("--data", "xyz.jsonl", "--protocol", "triadic"), "triadic fits none of the cases (fewer than four responses"),
+    (("--seed", "1", "--out", "r"), "a different run (they differ in manner, seed)"),
+])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_code_2(command: Run, arguments: tuple[str, ...], message: str) -> None:
     Path("xyz.jsonl").write_text(native(make_case(authors="xyz")) + "\n", encoding="utf-8")
     command("planted:fair", "--data", "d.jsonl", "--out", "r")

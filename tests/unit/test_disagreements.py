@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import case, scored, verdict
+from builders import case, near, scored, verdict, write_rows
 from command_result import Run, fits
 from hypothesis import given, strategies as st
 from loops import each
@@ -26,47 +26,29 @@ from distract.judging.judge import Judge
 from distract.judging.texts import Texts
 from distract.studies.attack.selection import Scope, draw, find_scope, has_recorded, keep_recorded
 from distract.studies.eligibility import Degradation, parse_attack, sample_strata
-from distract.studies.meta.disagreements import (
-    COLUMNS,
-    browser_block,
-    build_disagreement_data,
-    collect_disagreements,
-    find_disagreements,
-)
-from distract.studies.meta.measures import JudgeRows, MetaDesign, collect_comparisons
+from distract.studies.meta import disagreements
+from distract.studies.meta.disagreements import build_disagreement_data, collect_disagreements, find_disagreements
+from distract.studies.meta.measures import JudgeRows, collect_comparisons
 from distract.studies.meta.session import JudgeSource
 from distract.testing.summary import FLIPS, document, summary
 
 HOSTILE = "=cmd()|[bold]<script>alert(1)</script>\x1b[31m ![x](http://a) [[A]] ${y} {output_2}"
-
-
 NAME = HOSTILE.replace("\x1b", "")
 """Names are one line of printable characters."""
 
 
-def row(
-    name: str,
-    label: Outcome | None,
-    judgments: Sequence[Judgment],
-    design: MetaDesign = "people",
-    protocol: str = "p",
-    attack: str = BASELINE,
-    excluded: str | None = None,
-) -> Row:
-    b = PASS_MARK if design == "pass" else "y"
+def row(name: str, label: Outcome | None, judgments: Sequence[Judgment], **more: Any) -> Row:
+    """A row about people, or about the pass mark if that is its design."""
+    sides = Side("x"), Side(PASS_MARK if more.get("design") == "pass" else "y")
     shown: tuple[Any, ...] = ("a", "b") if len(judgments) == 2 else ()
-    return Row(
-        name, name, design, protocol, "j", attack, Side("x"), Side(b), judgments=tuple(judgments), label=label,
-        data="d", shown=shown, excluded=excluded,
-    )  # fmt: skip
+    own = Row(name, name, "people", "p", "j", BASELINE, *sides, label=label, data="d", shown=shown)
+    return replace(own, judgments=tuple(judgments), **more)
 
 
 def source(*rows: Row, rules: tuple[str, ...] = (), texts: Texts | None = None) -> JudgeSource:
-    protocols = dict.fromkeys(one.protocol for one in rows)
-    judged = [
-        JudgeRows("j", name, rules, {"": tuple(one for one in rows if one.protocol == name)}) for name in protocols
-    ]
-    return JudgeSource("j", tuple(judged), {}, texts=texts or Texts())
+    groups = {name: tuple(one for one in rows if one.protocol == name) for name in [one.protocol for one in rows]}
+    judged = tuple(JudgeRows("j", name, rules, {"": group}) for name, group in groups.items())
+    return JudgeSource("j", judged, {}, texts=texts or Texts())
 
 
 @each(
@@ -75,15 +57,10 @@ def source(*rows: Row, rules: tuple[str, ...] = (), texts: Texts | None = None) 
     ("b", [verdict("a", (0.7, 0.2, 0.1)), verdict("a", (0.6, 0.3, 0.1))], 0.4),
     ("a", [verdict("tie", (0.2, 0.2, 0.6))], 0.4),
     ("a", [verdict("a"), verdict("b")], 0.0),  # a tie of equal probabilities
-    ("tie", [verdict("a", (0.9, 0.0, 0.1))], 0.8),
-    ("a", [verdict("a"), verdict("a")], None),
-    ("tie", [verdict("tie")], None),
-    ("b", [verdict("a"), verdict(None)], None),
-    (None, [verdict("a")], None),
-)
-def test_verdict_over_all_orders_differs_from_the_label(
-    label: Outcome | None, judgments: list[Judgment], margin: float | None
-) -> None:
+    ("tie", [verdict("a", (0.9, 0.0, 0.1))], 0.8), ("a", [verdict("a"), verdict("a")], None),
+    ("tie", [verdict("tie")], None), ("b", [verdict("a"), verdict(None)], None), (None, [verdict("a")], None),
+)  # fmt: skip
+def test_verdict_over_all_orders_differs_from_the_label(label: Any, judgments: list[Judgment], margin: Any) -> None:
     margins = [one.margin for one in find_disagreements([source(row("c", label, judgments))])]
     assert margins == ([] if margin is None else [pytest.approx(margin)])
 
@@ -92,18 +69,13 @@ def test_verdict_over_all_orders_differs_from_the_label(
     "label, judgment, rules, margin, unit",
     ("a", scored((2.5, 4.0), (3, 4)), ("score", "rating"), 1.5, "score"),
     ("b", scored((4.0, 4.0), (4, 4)), ("score",), 0.0, "score"),
-    ("b", scored((3.0, 4.0), (3, 4)), ("score",), None, ""),
-    ("b", verdict("a"), ("stored",), 1.0, None),
-    ("b", Judgment("a", scores=(0.9, 0.5)), ("stored",), 0.4, "score"),
-    ("a", Judgment("b"), ("stored",), 1.0, None),
-)
-def test_response_that_is_judged_alone(
-    label: Outcome, judgment: Judgment, rules: tuple[str, ...], margin: float | None, unit: str | None
-) -> None:
-    listed = find_disagreements([source(row("c", label, [judgment], "pass"), rules=rules)])
-    assert [one.margin for one in listed] == ([] if margin is None else [pytest.approx(margin)])
-    assert [one.unit for one in listed] == [unit] * len(listed)
-    assert all(one.authors == ("x",) for one in listed)
+    ("b", scored((3.0, 4.0), (3, 4)), ("score",), None, ""), ("b", verdict("a"), ("stored",), 1.0, None),
+    ("b", Judgment("a", scores=(0.9, 0.5)), ("stored",), 0.4, "score"), ("a", Judgment("b"), ("stored",), 1.0, None),
+)  # fmt: skip
+def test_response_that_is_judged_alone(label: Outcome, judgment: Judgment, rules: Any, margin: Any, unit: Any) -> None:
+    listed = find_disagreements([source(row("c", label, [judgment], design="pass"), rules=rules)])
+    expected = [] if margin is None else [(near(margin), unit, ("x",))]
+    assert [(one.margin, one.unit, one.authors) for one in listed] == expected
 
 
 def test_clearest_come_first_and_protocols_take_turns() -> None:
@@ -137,9 +109,8 @@ def test_texts_are_those_of_the_case_of_that_data_set() -> None:
     responses = (Response("y", ("Blue.",)), Response("x", ("Red.",)), Response("x", ("Reddish.",), "null"))
     cases = {("d", "c"): Case("c", ("Name", "a colour."), responses), ("e", "c"): Case("c", ("Other.",), ())}
     own = source(row("c", "b", [verdict("a")]), row("unknown", "b", [verdict("a")]), texts=Texts(cases))
-    first, second = collect_disagreements([own])[0]
-    assert (first.prompt, first.responses) == ("Name\n\na colour.", ("Red.", "Blue."))
-    assert (second.prompt, second.responses) == ("", ("", ""))
+    texts = [(one.prompt, one.responses) for one in collect_disagreements([own])[0]]
+    assert texts == [("Name\n\na colour.", ("Red.", "Blue.")), ("", ("", ""))]
 
 
 @pytest.fixture
@@ -155,13 +126,11 @@ def judged(run: Run) -> Run:
         {"id": f"alone{at}", "prompt": "Say it.", "passed": at == 0, "responses": [{"author": "x", "text": text}]}
         for at, text in enumerate(("No.", f"It is so and so on. {HOSTILE}", "Hm."))
     ]
-    for name, lines in (("pairs", pairs), ("alone", alone)):
-        Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    data = ("--data", write_rows("pairs.jsonl", pairs), "--data", write_rows("alone.jsonl", alone))
     Path("j.py").write_text(
         "import distract\n@distract.judge(version='1', scale=(0, 10))\n"
         "def judge(response): return {'score': min(len(response) // 20, 10), 'reason': 'because ' + response[:9]}\n"
     )
-    data = ("--data", "pairs.jsonl", "--data", "alone.jsonl")
     ran = run("meta", "--judge", "python:j.py:judge", *data, "--keep-text", "all", "--out", "r", "--html", "p.html")
     assert ran.code == 0, ran.err
     return run
@@ -175,8 +144,7 @@ def read_data(page: str) -> Any:
 def test_flips_lists_what_the_page_and_the_figures_count(judged: Run) -> None:
     document = judged("flips", "r", "--top", "all", "--json").document
     listed = {one["case"]: one for one in document["disagreements"]}
-    assert listed.keys() == {NAME, "alone0", "alone1"}
-    assert document["total"] == 3
+    assert ({*listed}, document["total"]) == ({NAME, "alone0", "alone1"}, 3)
     pair, alone = listed[NAME], listed["alone1"]
     assert (pair["judged"], pair["label"], pair["verdict"], pair["margin"] > 0) == ("pair", "a", "b", True)
     assert (pair["author_a"], pair["response_a"]) == (NAME, f"No. {HOSTILE}")
@@ -184,13 +152,11 @@ def test_flips_lists_what_the_page_and_the_figures_count(judged: Run) -> None:
     assert (alone["strength_a"], alone["strength_b"], alone["response_b"]) == (5, 5, "")
     assert "because It is so" in " ".join(alone["said"])
     results = judged("report", "r", "--json").results
-    wrong = sum(one["n"] - one["k"] for one in results if one["measure"] == "accuracy")
-    assert wrong == document["total"]
+    assert sum(one["n"] - one["k"] for one in results if one["measure"] == "accuracy") == document["total"]
     data = read_data("p.html")
+    verdicts = {"prefers the worse", "passes what people fail", "fails what people pass"}
     assert {one["case"] for one in data["verdicts"]} == set(listed)
-    assert {one["verdict"] for one in data["verdicts"]} == {
-        "prefers the worse", "passes what people fail", "fails what people pass",
-    }  # fmt: skip
+    assert {one["verdict"] for one in data["verdicts"]} == verdicts
     assert "differ from the label of people: 3." in data["about"]
 
 
@@ -212,8 +178,7 @@ def test_csv_holds_no_formula(judged: Run) -> None:
     assert judged("flips", "r", "--top", "2", "--csv", "d.csv").code == 0
     with Path("d.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 2
-    assert tuple(rows[0]) == COLUMNS
+    assert [tuple(one) for one in rows] == [disagreements.COLUMNS] * 2
     assert not any(cell.startswith(("=", "@", "+")) for one in rows for cell in one.values())
 
 
@@ -227,8 +192,7 @@ def test_csv_holds_no_formula(judged: Run) -> None:
 )
 def test_wrong_option_is_one_line(judged: Run, options: tuple[str, ...], words: str) -> None:
     ran = judged("flips", "r", *options)
-    assert (ran.code, ran.out) == (2, "")
-    assert words in ran.err
+    assert (ran.code, ran.out, words in ran.err) == (2, "", True), ran.err
 
 
 def test_judge_that_agrees_has_nothing_to_show(run: Run) -> None:
@@ -264,9 +228,8 @@ def test_replayed_run_shows_the_same(judged: Run) -> None:
 
 def test_browser_is_empty_without_disagreements() -> None:
     own = source(row("c", "a", [verdict("a")]))
-    assert browser_block([own]).instead == ()
-    data = build_disagreement_data([own])
-    assert data is not None
+    assert disagreements.browser_block([own]).instead == ()
+    data: Any = build_disagreement_data([own])
     assert (data["verdicts"], "label of people: 0." in data["about"]) == ([], True)
     assert build_disagreement_data([source(row("c", None, [verdict("a")]))]) is None
 
@@ -289,55 +252,45 @@ def names(scope: Scope) -> list[str]:
 
 @each(
     "name, expected",
-    ("assertiveness", "assertiveness"),
-    ("severity-2", "severity-2"),
-    ("severity-2+assertiveness", "severity-2+assertiveness"),
-    ("assertiveness+severity-2", "severity-2+assertiveness"),
-    ("severity-1 + null", "severity-1+null"),
-    ("severity-1+none", "severity-1"),
-)
+    ("assertiveness", "assertiveness"), ("severity-2", "severity-2"),
+    ("severity-2+assertiveness", "severity-2+assertiveness"), ("assertiveness+severity-2", "severity-2+assertiveness"),
+    ("severity-1 + null", "severity-1+null"), ("severity-1+none", "severity-1"),
+)  # fmt: skip
 def test_attack_names_are_composed(name: str, expected: str) -> None:
     attack = parse_attack(name)
     assert attack.name == expected
     assert isinstance(attack, Degradation) is expected.startswith("severity")
 
 
-@each(
-    "error, message, names",
-    (
-        UsageError,
-        r"one severity and one distractor, as in severity-2\+assertiveness",
-        ("severity-1+severity-2", "null+prolixity", "severity-1+null+prolixity"),
-    ),
-    (UnknownName, "unknown ", ("severity-4", "severity-1+shouty", "+", "severity-1+")),
-)
-def test_incompatible_and_unknown_parts_are_refused(error: type[Exception], message: str, names: tuple[str]) -> None:
-    for name in names:
-        with pytest.raises(error, match=message):
-            parse_attack(name)
+@each("name", "severity-1+severity-2", "null+prolixity", "severity-1+null+prolixity")
+def test_incompatible_parts_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=r"one severity and one distractor, as in severity-2\+assertiveness"):
+        parse_attack(name)
+
+
+@each("name", "severity-4", "severity-1+shouty", "+", "severity-1+")
+def test_unknown_parts_are_refused(name: str) -> None:
+    with pytest.raises(UnknownName, match="unknown "):
+        parse_attack(name)
 
 
 def test_default_is_the_distractors_and_the_recorded_severities() -> None:
     scope = find_scope([], [], TWEAKSET)
     assert names(scope) == ["assertiveness", "prolixity", "sycophancy", "severity-1", "severity-2", "severity-3"]
-    assert scope.designs == {"fixed", "flip", "severity"}
-    assert scope.notes == ()
+    assert ({*scope.designs}, [*scope.notes]) == ({"fixed", "flip", "severity"}, [])
 
 
 def test_severity_alone_uses_only_its_design() -> None:
     scope = find_scope(["severity-3", "severity-1+assertiveness", "severity-1"], [], TWEAKSET)
     assert names(scope) == ["severity-1", "severity-1+assertiveness", "severity-3"]
-    assert scope.designs == {"severity"}
-    assert scope.attacks == ()
+    assert ({*scope.designs}, [*scope.attacks]) == ({"severity"}, [])
     assert {part.name for part in scope.writing} == {"severity-1", "severity-3", "assertiveness"}
-    both = find_scope(["severity-1", "prolixity"], [], TWEAKSET)
-    assert both.designs == {"fixed", "flip", "severity"}
+    assert find_scope(["severity-1", "prolixity"], [], TWEAKSET).designs == {"fixed", "flip", "severity"}
 
 
 def test_severity_measure_covers_all_severities_and_distractors() -> None:
     scope = find_scope([], ["severity_accuracy"], TWEAKSET)
-    assert len(scope.degradations) == 3 * 4
-    assert scope.designs == {"severity"}
+    assert (len(scope.degradations), {*scope.designs}) == (3 * 4, {"severity"})
     recorded_scope = keep_recorded(scope, [], TWEAKSET)
     assert [d.name for d in recorded_scope.degradations] == [
         *("severity-1", "severity-1+assertiveness", "severity-1+prolixity", "severity-1+sycophancy"),
@@ -362,9 +315,7 @@ def test_severity_measure_covers_all_severities_and_distractors() -> None:
         (["prolixity"], ["flip_rate"], [ONE_CONSTRAINT], "flip_rate does not apply: no case has two responses"),
         ([], [], [BROKEN], "tie_rate|distractor_win_rate does not apply"),
 )  # fmt: skip
-def test_explicit_unfit_choice_is_an_error(
-    attacks: list[str], measures: list[str], cases: list[Case], problem: str
-) -> None:
+def test_explicit_unfit_choice_is_an_error(attacks: list[str], measures: list[str], cases: Any, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         find_scope(attacks, measures, cases)
 
@@ -374,11 +325,9 @@ def test_unfit_default_is_a_note() -> None:
     assert {d.severity for d in scope.degradations} == {1, 2}
     assert sum("no good response has 3 constraints" in note for note in scope.notes) == 4
     scope = find_scope(["assertiveness"], [], [ONE_CONSTRAINT])
-    assert scope.designs == {"fixed"}
-    assert scope.notes == (
-        "flip_rate does not apply: no case has two responses by different authors; "
-        "each rewrite is judged against its original instead (gate such a run by --max-win-rate or --max-shift)",
-    )
+    instead = "each rewrite is judged against its original instead (gate such a run by --max-win-rate or --max-shift)"
+    note = f"flip_rate does not apply: no case has two responses by different authors; {instead}"
+    assert ({*scope.designs}, [*scope.notes]) == ({"fixed"}, [note])
 
 
 def test_missing_recorded_rewrites_are_an_error_if_requested() -> None:
@@ -393,26 +342,18 @@ def test_missing_recorded_rewrites_are_an_error_if_requested() -> None:
 
 @each(
     "attacks, measures, compared",
-    ([], [], {"flip"}),
-    (["severity-1"], [], {"severity"}),
-    (["severity-1", "prolixity"], [], {"flip", "severity"}),
-    ([], ["tie_rate"], {"fixed"}),
-    ([], ["exchange_rate", "flip"], {"fixed", "flip", "severity"}),
-)
-def test_comparisons_answer_what_is_named_else_flips(
-    attacks: list[str], measures: list[str], compared: set[str]
-) -> None:
+    ([], [], {"flip"}), (["severity-1"], [], {"severity"}), (["severity-1", "prolixity"], [], {"flip", "severity"}),
+    ([], ["tie_rate"], {"fixed"}), ([], ["exchange_rate", "flip"], {"fixed", "flip", "severity"}),
+)  # fmt: skip
+def test_comparisons_answer_what_is_named_else_flips(attacks: Any, measures: Any, compared: set[str]) -> None:
     assert find_scope(attacks, measures, TWEAKSET).compared == compared
 
 
 @each(
     "measures, is_labelled, net",
-    ([], True, False),
-    ([], False, True),
-    (["net"], True, True),
-    (["net_flip_rate"], True, True),
+    ([], True, False), ([], False, True), (["net"], True, True), (["net_flip_rate"], True, True),
     (["flip_rate"], False, False),
-)
+)  # fmt: skip
 def test_net_rate_is_measured_if_named_or_without_labels(measures: list[str], is_labelled: bool, net: bool) -> None:
     cases = TWEAKSET if is_labelled else [replace(case, preferred=None, constraints=()) for case in TWEAKSET[:3]]
     assert find_scope(["prolixity"], measures, cases).net is net
@@ -420,9 +361,8 @@ def test_net_rate_is_measured_if_named_or_without_labels(measures: list[str], is
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 3))
 def test_draw_takes_one_of_each_stretch(total: int, limit: int, seed: int) -> None:
-    items = range(total)
+    items, size = range(total), min(total, limit)
     drawn = sample_strata(items, limit, seed)
-    size = min(total, limit)
     assert [item * size // total for item in drawn] == list(range(size)) or total % size
     assert len(drawn) == size == len({*drawn})
     assert list(drawn) == sorted(drawn)
@@ -445,10 +385,8 @@ def test_only_fitting_cases_are_drawn_and_the_others_counted() -> None:
     drawn, left_out = draw(two, cases, None, 0)
     assert [one.id for one in drawn] == ["two"]
     assert left_out == {
-        "too few constraints": 1,
-        "no response meets all constraints": 1,
-        "no response is known to be good": 1,
-    }
+        "too few constraints": 1, "no response meets all constraints": 1, "no response is known to be good": 1,
+    }  # fmt: skip
     assert isinstance(parse_attack("null"), Attack)
     fixed = Scope((get_attack("null"),), (), frozenset({"fixed"}))
     assert [one.id for one in draw(fixed, cases, None, 0)[0]] == ["one", "two"]
@@ -458,11 +396,9 @@ def test_only_fitting_cases_are_drawn_and_the_others_counted() -> None:
 
 
 @each(
-    "measure, attack, effects",
-    ("gain_rate", "sycophancy", "unearned or injection"),
-    ("hollow-pass-rate", "plea", "hollow"),
-    ("robustness_rate", "plea", "same or unearned"),
-)
+    "measure, attack, effects", ("gain_rate", "sycophancy", "unearned or injection"),
+    ("hollow-pass-rate", "plea", "hollow"), ("robustness_rate", "plea", "same or unearned"),
+)  # fmt: skip
 def test_measure_of_another_effect_is_one_line(measure: str, attack: str, effects: str) -> None:
     with pytest.raises(UsageError, match=f"{measure} needs an attack of effect {effects}; name one"):
         find_scope([attack], [measure], load("tweakset").cases[:2])
@@ -470,13 +406,11 @@ def test_measure_of_another_effect_is_one_line(measure: str, attack: str, effect
 
 def make_finding(k: int = 0, n: int = 10, decision: Decision = "pass", **more: Any) -> InvariantFinding:
     place = {"invariant": "swap_consistent", "protocol": "pairwise", "attack": "", "invalid": 0, "excluded": 0}
-    bounds = {"threshold": None, "lower": None, "upper": None}
+    bounds = dict.fromkeys(("threshold", "lower", "upper"))
     return InvariantFinding(k=k, n=n, decision=decision, **{**place, **bounds, **more})
 
 
-def make_report(
-    *findings: InvariantFinding, name: str = "j", counts: tuple[int, ...] = (4, 2, 0, 0, 0)
-) -> dict[str, Any]:
+def make_report(*findings: InvariantFinding, name: str = "j", counts: Sequence[int] = (4, 2, 0, 0, 0)) -> Any:
     """The report of a process about a judge."""
     rows = [{key: getattr(one, key) for key in InvariantFinding.__dataclass_fields__} for one in findings]
     return {"judge": name, "counts": list(counts), "findings": [{**row, "words": list(row["words"])} for row in rows]}
@@ -499,25 +433,21 @@ def test_calls_are_summarised(counts: tuple[int, ...], message: str) -> None:
 
 def test_worker_counts_are_summed_and_crashes_counted() -> None:
     assert lines(make_report(), make_report(name="other"), make_report(), lost=1) == [
-        "judge j: 8 calls made, 4 saved by the store",
-        "judge other: 4 calls made, 2 saved by the store",
+        "judge j: 8 calls made, 4 saved by the store", "judge other: 4 calls made, 2 saved by the store",
         "1 process crashed; calls made there are not counted",
-    ]
+    ]  # fmt: skip
 
 
 def test_examples_share_one_row_and_each_rate_has_its_own() -> None:
     rate: dict[str, Any] = {"threshold": 0.1, "lower": 0.004, "upper": 0.2}
     singles = [
-        make_finding(0, 1),
-        make_finding(1, 1, "fail"),
-        make_finding(0, 0, excluded=1),
+        make_finding(0, 1), make_finding(1, 1, "fail"), make_finding(0, 0, excluded=1),
         make_finding(0, 0, "inconclusive", invalid=1),
-    ]
+    ]  # fmt: skip
     searched = [make_finding(number % 2, 1, "fail" if number % 2 else "pass", searching=True) for number in range(5)]
     none = [make_finding(0, 1, searching=True, attack="prolixity")] * 1000
-    assert lines(make_report(*singles, make_finding(1, 20, **rate), *searched, *none, make_finding(0, 30, **rate)))[
-        2:
-    ] == [
+    findings = [*singles, make_finding(1, 20, **rate), *searched, *none, make_finding(0, 30, **rate)]
+    assert lines(make_report(*findings))[2:] == [
         "fail swap_consistent pairwise 1 of 2 50.0 none 1 invalid, 1 excluded",
         "pass swap_consistent pairwise 1 of 20 5.0 0.4–20.0 10.0",
         "pass swap_consistent pairwise 0 of 30 0.0 0.4–20.0 10.0",
@@ -529,10 +459,8 @@ def test_examples_share_one_row_and_each_rate_has_its_own() -> None:
 def test_search_shows_its_smallest_changes_and_no_rate_of_unjudgeable_cases() -> None:
     changes = [('"a" -> "b"', '+ "c"'), ('"might" -> "must"',), ('"may" -> "must"',), ()]
     searched = [make_finding(1, 1, "fail", searching=True, words=words) for words in changes]
-    assert lines(make_report(*searched))[-2:] == [
-        "smallest changes that flip a verdict:",
-        'swap_consistent pairwise: "may" -> "must"',
-    ]
+    smallest = ["smallest changes that flip a verdict:", 'swap_consistent pairwise: "may" -> "must"']
+    assert lines(make_report(*searched))[-2:] == smallest
     rate: dict[str, Any] = {"threshold": 0.1, "lower": 0.2, "upper": 0.3}
     many = [make_finding(1, 1, "fail", words=(f"word {number:02}",), **rate) for number in range(FLIPS + 3)]
     assert lines(make_report(*many, *many))[-2:] == ["swap_consistent pairwise: word 09", "and 3 more"]
@@ -541,32 +469,23 @@ def test_search_shows_its_smallest_changes_and_no_rate_of_unjudgeable_cases() ->
 
 
 def test_worker_report_is_printable_and_serialisable(tmp_path: Path) -> None:
+    bound, count = np.float64(0.25), np.int64(3)
+    more: dict[str, Any] = {"threshold": 0.1, "lower": bound, "upper": bound, "words": ("a\nb\u202e",)}
     with Judge.open("planted:fair", store=tmp_path / "s") as judge:
         judge.name = "\x1b[31mj\ud800"
-        bound: Any = np.float64(0.25)
-        count: Any = np.int64(3)
-        judge.findings.append(
-            make_finding(count, 12, "fail", threshold=0.1, lower=bound, upper=bound, words=("a\nb\u202e",))
-        )
+        judge.findings.append(make_finding(count, 12, "fail", **more))  # type: ignore[arg-type]
         sent = document(judge.name, judge.tally, judge.findings)
     assert json.loads(json.dumps(sent)) == sent
     assert {type(value) for value in sent["findings"][0].values()} == {str, int, float, list, bool}
     text = "\n".join(summary([sent]))
-    assert r"\x1b[31mj\ud800" in text
-    assert r"a b\u202e" in text
-    assert "\x1b" not in text
+    assert (r"\x1b[31mj\ud800" in text, r"a b\u202e" in text, "\x1b" in text) == (True, True, False)
 
 
 FINDINGS = st.builds(
-    make_finding,
-    st.integers(0, 3),
-    st.integers(3, 9),
-    st.sampled_from(["pass", "fail", "inconclusive"]),
-    attack=st.sampled_from(["", "prolixity"]),
-    threshold=st.sampled_from([None, 0.1]),
-    searching=st.booleans(),
+    make_finding, st.integers(0, 3), st.integers(3, 9), st.sampled_from(["pass", "fail", "inconclusive"]),
+    attack=st.sampled_from(["", "prolixity"]), threshold=st.sampled_from([None, 0.1]), searching=st.booleans(),
     words=st.sampled_from([(), ("a",), ("b", "c")]),
-)
+)  # fmt: skip
 
 
 @given(st.lists(st.tuples(st.sampled_from("xy"), st.lists(FINDINGS, max_size=4)), max_size=4), st.randoms())

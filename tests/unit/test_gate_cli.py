@@ -1,6 +1,5 @@
 """Test the gate command: exit codes, outputs, requests, hostile input."""
 
-import hashlib
 import json
 import shutil
 import signal
@@ -10,11 +9,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from command_result import CommandResult, Run, check_refusal, fits
+from builders import write_rows
+from command_result import Run, check_refusal, fits
 from fakes import Watch
 from loops import each
 
-from distract.core.records import Reply, Request
 from distract.core.runs import checksum
 from distract.core.signals import StopSignal
 from distract.models import scripted
@@ -31,24 +30,10 @@ GREEN = '<testsuites><testsuite package="distract" tests="1" failures="0" errors
 def cases(number: int, **more: Any) -> list[dict[str, Any]]:
     """Cases with one prompt each, whose responses the null attack changes."""
     texts = {"x": "I think red  is colour", "y": "Blue might be  the nicest colour"}
+    responses = [[{"author": name, "text": f"{text} {i}."} for name, text in texts.items()] for i in range(number)]
     return [
-        {
-            "id": f"c{i}",
-            "prompt": f"Name colour {i}.",
-            "responses": [{"author": author, "text": f"{text} {i}."} for author, text in texts.items()],
-            **more,
-        }
-        for i in range(number)
+        {"id": f"c{i}", "prompt": f"Name colour {i}.", "responses": pair, **more} for i, pair in enumerate(responses)
     ]
-
-
-def write(path: str, records: Sequence[dict[str, Any]]) -> str:
-    Path(path).write_text("".join(json.dumps(case) + "\n" for case in records), encoding="utf-8")
-    return path
-
-
-def planted_fair(request: Request) -> Reply:
-    return scripted.PLANTED["fair"][1](request)
 
 
 def suite(path: str) -> ElementTree.Element:
@@ -61,12 +46,6 @@ def is_green(path: str) -> bool:
     """Whether a CI system would read a JUnit file as a success."""
     root = suite(path)
     return (root.get("errors"), root.get("failures"), root.get("tests") == "0") == ("0", "0", False)
-
-
-def count_calls(ran: CommandResult) -> int:
-    """The number of calls that a command reports."""
-    (message,) = [one for one in ran.err.splitlines() if one.startswith("replies:")]
-    return int(message.partition("stored, ")[2].split()[0].replace(",", ""))
 
 
 def commands(log: str) -> list[str]:
@@ -101,10 +80,8 @@ def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[
     arguments = options if THRESHOLD[0] in options else (*THRESHOLD, *options)
     outputs = ("--json", "--junit", "j.xml", "--summary", "s.md")
     ran = run("gate", *RULES, "--judge", f"planted:{judge}", *PAIRWISE, *arguments, *outputs)
-    assert ran.code == code, ran.err
-    assert is_green("j.xml") == (code == 0)
+    assert (ran.code, is_green("j.xml"), "Traceback" in ran.err) == (code, code == 0, False), ran.err
     assert Path("s.md").read_text(encoding="utf-8").startswith("## distract gate: ")
-    assert "Traceback" not in ran.err
     if code == 2:
         assert ran.out == ""
         return
@@ -116,9 +93,9 @@ def test_exit_codes_and_the_document_agree(run: Run, judge: str, options: tuple[
 
 @each("reads_slots", False, True)
 def test_budget_holds_where_cases_share_texts(run: Run, watch: Watch, reads_slots: bool) -> None:
-    opened = watch(judge=ScriptedBackend(planted_fair, reads_slots=reads_slots))
+    opened = watch(judge=ScriptedBackend(scripted.PLANTED["fair"][1], reads_slots=reads_slots))
     same = [{**case, "prompt": "Name a colour.", "responses": cases(1)[0]["responses"]} for case in cases(12)]
-    ran = run(*GATE, "--judge", "planted:fair", "--data", write("d.jsonl", same), "--budget", "30", "--json")
+    ran = run(*GATE, "--judge", "planted:fair", "--data", write_rows("d.jsonl", same), "--budget", "30", "--json")
     assert ran.code == 3
     assert opened[0].asked <= 30
 
@@ -137,17 +114,15 @@ def test_budget_covers_all_models_and_effort_the_judge_only(run: Run, watch: Wat
     ran = run("gate", "--judge", "planted:fair", "--generator", "smollm2-135m", "--attack", "prolixity", *PAIRWISE,
               "--limit", "28", "--max-flip-rate", "0.1", *budget, "--json")  # fmt: skip
     assert ran.code == 3, ran.err
-    total = sum(one.asked for one in opened)
     assert opened[1].asked > 0
-    assert not budget or total <= 60
+    assert not budget or sum(one.asked for one in opened) <= 60
     assert ran.document["effort"]["calls"] <= opened[0].asked
     assert budget or ran.document["effort"]["calls"] == opened[0].asked
 
 
 def test_exhausted_budget_is_explained(run: Run) -> None:
     ran = run(*GATE, "--judge", "planted:fair", "--budget", "50")
-    assert ran.code == 3
-    assert "the budget of 50 calls allows no further case" in ran.words
+    assert (ran.code, "the budget of 50 calls allows no further case" in ran.words) == (3, True)
     assert "at least 29 are needed to pass" in ran.words
     fits(ran.out)
 
@@ -157,13 +132,8 @@ def test_gate_stopped_by_a_signal_never_passes(run: Run, watch: Watch, number: i
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     watch(breaks_after=10, error=StopSignal(number))
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", "--store", "other", "--out", "r")
-    assert (ran.code, is_green("j.xml")) == (code, False)
+    assert (ran.code, is_green("j.xml"), "Traceback" in ran.err) == (code, False, False)
     assert "distract: stopped; the same command resumes" in ran.err
-    assert "Traceback" not in ran.err
-
-
-def single(name: str) -> dict[str, Any]:
-    return {**cases(1)[0], "id": name, "prompt": f"Name {name}.", "responses": cases(1)[0]["responses"][:1]}
 
 
 SHORT = {"kind": "length_constraints:number_words", "relation": "less than", "num_words": 9}
@@ -174,20 +144,16 @@ SHORT = {"kind": "length_constraints:number_words", "relation": "less than", "nu
     "data, options, code",
     ([], (), 2),
     (cases(40, constraints=[SHORT]), PAIRWISE, 3),
-    ([single("s1"), single("s2")], (), 2),
+    ([{**case, "responses": case["responses"][:1]} for case in cases(2)], (), 2),
     (cases(28), PAIRWISE, 3),
     (cases(40), ("--max-invalid-rate", "0"), 3),
     (cases(40), ("--retries", "0", "--generator", "recorded"), 2),
 )
-def test_too_little_evidence_never_passes(
-    run: Run, data: list[dict[str, Any]], options: tuple[str, ...], code: int
-) -> None:
+def test_too_little_evidence_never_passes(run: Run, data: Sequence[Any], options: Sequence[str], code: int) -> None:
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     judge = "planted:garbage" if "--max-invalid-rate" in options else "planted:fair"
-    ran = run(*GATE, "--judge", judge, "--data", write("d.jsonl", data), "--junit", "j.xml", *options)
-    assert (ran.code, is_green("j.xml")) == (code, False)
-    assert "Traceback" not in ran.err
-    assert "PASS" not in ran.out
+    ran = run(*GATE, "--judge", judge, "--data", write_rows("d.jsonl", data), "--junit", "j.xml", *options)
+    assert (ran.code, is_green("j.xml"), "Traceback" in ran.err, "PASS" in ran.out) == (code, False, False, False)
 
 
 @each(
@@ -199,20 +165,23 @@ def test_too_little_evidence_never_passes(
         ("--limit", "none"), ("--nonsense",), ("--judge", "planted:fair"),
 )  # fmt: skip
 def test_error_never_leaves_an_older_passing_result(run: Run, wrong: tuple[str, ...]) -> None:
-    write("d.jsonl", cases(3))
+    write_rows("d.jsonl", cases(3))
     Path("j.xml").write_text(GREEN, encoding="utf-8")
     ran = run(*GATE, "--judge", "planted:fair", "--junit", "j.xml", *wrong)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
+    check_refusal(ran)
     assert wrong[0] in ran.err or wrong[-1] in ran.err
     assert not is_green("j.xml")
 
 
-def test_results_never_overwrite_inputs(run: Run) -> None:
-    data = write("d.jsonl", cases(3))
-    before = Path(data).read_bytes()
+def test_results_never_overwrite_inputs_or_settings(run: Run) -> None:
+    data, settings = write_rows("d.jsonl", cases(3)), Path("pyproject.toml")
+    settings.write_text("[tool.distract.gate]\nmax-flip-rate = 0.1\n", encoding="utf-8")
+    before = [Path(data).read_bytes(), settings.read_bytes()]
     for option in ("--junit", "--summary"):
-        ran = run(*GATE, "--judge", "planted:fair", "--data", data, option, data)
-        assert (ran.code, Path(data).read_bytes()) == (2, before)
+        assert run(*GATE, "--judge", "planted:fair", "--data", data, option, data).code == 2
+        refused = run("gate", "--judge", "planted:fair", "--generator", "rules", "--limit", "2", option, settings)
+        assert (refused.code, f"name another file with {option}" in refused.err) == (2, True)
+        assert [Path(data).read_bytes(), settings.read_bytes()] == before
     assert run(*GATE, "--judge", "planted:fair", "--data", data, "--junit", "j", "--summary", "j").code == 2
 
 
@@ -226,12 +195,11 @@ def test_missing_job_summary_never_passes(run: Run, monkeypatch: pytest.MonkeyPa
 
 def change_record(folder: str, change: Callable[[dict[str, Any]], object]) -> None:
     """Change the parameters of a run, and the checksum of its record."""
-    path, manifest = Path(folder, "run.json"), Path(folder, "manifest.json")
-    record, checksums = (json.loads(one.read_text(encoding="utf-8")) for one in (path, manifest))
+    path = Path(folder, "run.json")
+    record = json.loads(path.read_text(encoding="utf-8"))
     change(record["parameters"])
     path.write_text(json.dumps(record), encoding="utf-8")
-    checksums["checksums"]["run.json"] = checksum(path)
-    manifest.write_text(json.dumps(checksums), encoding="utf-8")
+    renew_checksums(folder)
 
 
 @each(
@@ -245,9 +213,7 @@ def test_foreign_gate_record_is_one_line(run: Run, place: str, value: object) ->
     assert run(*GATE, "--judge", "planted:longer", *PAIRWISE, "--out", "r").code == 1
     change_record("r", lambda parameters: parameters["gate"].update({place: value}))
     ran = run("report", "r")
-    assert "Traceback" not in ran.err
-    assert "PASS" not in ran.out
-    assert ran.code in (0, 2)
+    assert ("Traceback" in ran.err, "PASS" in ran.out, ran.code in (0, 2)) == (False, False, True)
 
 
 def test_certify_changes_the_decision_without_new_calls(run: Run, watch: Watch) -> None:
@@ -261,12 +227,8 @@ def test_certify_changes_the_decision_without_new_calls(run: Run, watch: Watch) 
     assert len(suite("j.xml").findall("testcase/failure")) == 1
 
 
-@each(
-    "judge, orders, code, usable",
-    ("first", "given", 3, "not shown"),
-    ("first", "one", 3, "not shown"),
-    ("fair", "one", 0, "yes"),
-)
+@each("judge, orders, code, usable", ("first", "given", 3, "not shown"), ("first", "one", 3, "not shown"),
+      ("fair", "one", 0, "yes"))  # fmt: skip
 def test_one_order_passes_only_where_it_is_drawn(run: Run, judge: str, orders: str, code: int, usable: str) -> None:
     options = ("--judge", f"planted:{judge}", *RULES, *PAIRWISE, "--orders", orders, "--limit", "40")
     assert run("attack", *options, "--out", "r").code == 0
@@ -278,32 +240,29 @@ def test_one_order_passes_only_where_it_is_drawn(run: Run, judge: str, orders: s
     assert {*skills} == {{"given": None, "swapped": None, "one": 1.0 if judge == "fair" else 0.0}[orders]}
 
 
-# Noise and baselines.
-
 UNPROBED = ("--no-probe", "--unlabelled-reason", "it rates one\ncriterion")
 
 
 def test_coin_without_labels_never_passes(run: Run) -> None:
-    data = write("d.jsonl", cases(60))
-    gate = ("gate", "--judge", "planted:coin", *RULES, *PAIRWISE, "--max-flip-rate", "0.1")
-    coin = run(*gate, "--data", data, "--json")
+    data = ("--data", write_rows("d.jsonl", cases(60)))
+    gate = (*GATE, *PAIRWISE, *data, "--judge", "planted:coin")
+    coin = run(*gate, "--json")
     assert (coin.code, coin.document["usable"]) == (3, {"pairwise": "not shown"})
     assert "right about both questions in" in coin.document["reason"]
-    fair = run("gate", "--judge", "planted:fair", *gate[3:], "--data", data, "--json")
+    fair = run(*gate[:-1], "planted:fair", "--json")
     assert (fair.code, fair.document["usable"]) == (0, {"pairwise": "yes"})
-    waived = run(*gate, "--data", data, *UNPROBED, "--junit", "j.xml", "--summary", "s.md", "--out", "w")
+    waived = run(*gate, *UNPROBED, "--junit", "j.xml", "--summary", "s.md", "--out", "w")
     assert (waived.code, is_green("j.xml")) == (0, True)
     first = "PASS, not shown to tell good from bad (it rates one criterion): "
-    assert waived.words.startswith(first)
     assert first.strip(": ") in Path("s.md").read_text(encoding="utf-8")
     assert "not shown to tell good from bad: it rates one criterion" in Path("j.xml").read_text(encoding="utf-8")
-    assert run("report", "w").words.startswith(first)
-    document = run(*gate, "--data", data, *UNPROBED, "--json").document
+    document = run(*gate, *UNPROBED, "--json").document
     assert (document["usable"], document["unlabelled_reason"]) == ({"pairwise": "not measured"}, UNPROBED[2])
-    attack = ("attack", "--judge", "planted:coin", *RULES, *PAIRWISE, "--data", data, "--limit", "all", "--no-probe")
+    attack = ("attack", "--judge", "planted:coin", *RULES, *PAIRWISE, *data, "--limit", "all", "--no-probe")
     assert run(*attack, "--out", "r").code == 0
-    assert "--no-probe leaves it out" in run("gate", "r", "--max-flip-rate", "0.1").words
-    assert run("gate", "r", "--max-flip-rate", "0.1", *UNPROBED).words.startswith(first)
+    assert "--no-probe leaves it out" in run("gate", "r", *THRESHOLD).words
+    for passed in (waived, run("report", "w"), run("gate", "r", *THRESHOLD, *UNPROBED)):
+        assert passed.words.startswith(first)
 
 
 @each(
@@ -313,63 +272,59 @@ def test_coin_without_labels_never_passes(run: Run) -> None:
     (("--unlabelled-reason", "x"), "--unlabelled-reason needs --no-probe"),
 )
 def test_waiver_needs_both_options(run: Run, options: Sequence[str], problem: str) -> None:
-    check_refusal(run("gate", "--judge", "planted:coin", "--max-flip-rate", "0.1", *options), problem)
+    check_refusal(run("gate", "--judge", "planted:coin", *THRESHOLD, *options), problem)
 
 
 def test_labels_decide_where_there_are_enough(run: Run) -> None:
-    data = write("d.jsonl", cases(60, preferred="x"))
-    gate = ("gate", "--judge", "planted:coin", *RULES, *PAIRWISE, "--max-flip-rate", "0.1", "--data", data)
-    waived = run(*gate, *UNPROBED, "--json").document
+    data = write_rows("d.jsonl", cases(60, preferred="x"))
+    waived = run(*GATE, *PAIRWISE, "--judge", "planted:coin", "--data", data, *UNPROBED, "--json").document
     assert (waived["decision"], waived["usable"]) == ("inconclusive", {"pairwise": "not shown"})
     assert any(note.startswith("--no-probe changes nothing where labels") for note in waived["notes"])
 
 
 def test_copies_of_a_prompt_are_one_prompt(run: Run) -> None:
-    spellings = ("{} ", "{}\n\n", "{}\u200b", "  {}", "Ｎ{}")
+    spellings = ("Name{} ", "Name{}\n\n", "Name{}\u200b", "  Name{}", "Ｎame{}")
     records = [
-        {**one, "prompt": spellings[at % 5].format("ame a colour.") if at % 5 == 4 else
-         spellings[at % 5].format("Name a colour.") + " " * (at // 5)}
+        {**one, "prompt": spellings[at % 5].format(" a colour.") + " " * (at // 5 if at % 5 < 4 else 0)}
         for at, one in enumerate(cases(60))
-    ]  # fmt: skip
-    data = write("d.jsonl", records)
-    gate = ("--max-flip-rate", "0.1", *UNPROBED)
-    assert run("gate", "--judge", "planted:fair", *RULES, *PAIRWISE, "--data", data, *gate).code == 3
-    attack = ("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--data", data, "--limit", "all", "--out", "r")
-    assert run(*attack).code == 0
-    assert "only 1 prompt; at least 29 are needed to pass at 0.1" in run("gate", "r", *gate).words
+    ]
+    judge = ("--judge", "planted:fair", *RULES, *PAIRWISE, "--data", write_rows("d.jsonl", records))
+    assert run("gate", *judge, *THRESHOLD, *UNPROBED).code == 3
+    assert run("attack", *judge, "--limit", "all", "--out", "r").code == 0
+    few = "only 1 prompt; at least 29 are needed to pass at 0.1"
+    assert few in run("gate", "r", *THRESHOLD, *UNPROBED).words
     # Rows of earlier versions have no groups; their cases have.
     rows = [json.loads(line) for line in Path("r/rows.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len({one.pop("prompt_group") for one in rows}) == 1
-    write("r/rows.jsonl", rows)
+    write_rows("r/rows.jsonl", rows)
     renew_checksums("r")
-    assert "only 1 prompt; at least 29 are needed to pass at 0.1" in run("gate", "r", *gate).words
+    assert few in run("gate", "r", *THRESHOLD, *UNPROBED).words
 
 
 def test_run_without_its_cases_never_passes(run: Run) -> None:
     attack = ("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--limit", "all", "--out", "r")
-    assert run(*attack, "--data", write("d.jsonl", cases(60))).code == 0
+    assert run(*attack, "--data", write_rows("d.jsonl", cases(60))).code == 0
     shutil.copytree("r", "s")
     rows = [json.loads(line) for line in Path("r/rows.jsonl").read_text(encoding="utf-8").splitlines()]
-    write("r/rows.jsonl", [{name: value for name, value in one.items() if name != "prompt_group"} for one in rows])
+    write_rows("r/rows.jsonl", [{name: value for name, value in one.items() if name != "prompt_group"} for one in rows])
     renew_checksums("r")
-    assert run("gate", "r", "--max-flip-rate", "0.1").code == 0
+    assert run("gate", "r", *THRESHOLD).code == 0
     for folder in "rs":  # without groups, and with them
         Path(folder, "cases.jsonl").unlink()
         renew_checksums(folder)
-        gate = run("gate", folder, "--max-flip-rate", "0.1", *UNPROBED)
+        gate = run("gate", folder, *THRESHOLD, *UNPROBED)
         assert (gate.code, "the run does not hold its cases" in gate.words) == (3, True)
 
 
 def test_measured_judge_needs_no_waiver_and_a_probe_overrides_one(run: Run) -> None:
-    data = write("d.jsonl", cases(60))
-    attack = ("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--limit", "all", "--data", data, "--out", "r")
-    assert "fewer than 8 prompts are labelled: 30 exchanges of responses between two prompts" in " ".join(
-        run(*attack).err.split()
-    )
-    waived = run("gate", "r", "--max-flip-rate", "0.1", *UNPROBED, "--json").document
+    data = ("--data", write_rows("d.jsonl", cases(60)))
+    ran = run("attack", "--judge", "planted:fair", *RULES, *PAIRWISE, "--limit", "all", *data, "--out", "r")
+    few = "fewer than 8 prompts are labelled: 30 exchanges of responses between two prompts"
+    assert few in " ".join(ran.err.split())
+    waived = run("gate", "r", *THRESHOLD, *UNPROBED, "--json").document
     assert (waived["decision"], waived["usable"]) == ("pass", {"pairwise": "yes"})
     Path("distract.toml").write_text('[gate]\nprobe = false\nunlabelled-reason = "r"\n', encoding="utf-8")
-    gate = ("gate", "--judge", "planted:coin", *RULES, *PAIRWISE, "--max-flip-rate", "0.1", "--data", data, "--dry-run")
+    gate = (*GATE, *PAIRWISE, "--judge", "planted:coin", *data, "--dry-run")
     assert "has no exchange, since --no-probe leaves it out" in run(*gate).words
     assert "30 exchanges of responses" in run(*gate, "--probe").words
 
@@ -378,13 +333,9 @@ def renew_checksums(folder: str) -> None:
     """Make a run whose files were changed look whole."""
     path = Path(folder, "manifest.json")
     manifest = json.loads(path.read_text(encoding="utf-8"))
-    names = [name for name in manifest["checksums"] if Path(folder, name).exists()]
-    manifest["checksums"] = {name: hashlib.sha256(Path(folder, name).read_bytes()).hexdigest() for name in names}
+    files = [Path(folder, name) for name in manifest["checksums"]]
+    manifest["checksums"] = {file.name: checksum(file) for file in files if file.exists()}
     path.write_text(json.dumps(manifest), encoding="utf-8")
-
-
-NOISY = ("--judge", "planted:random=0.7", *RULES, *PAIRWISE, "--orders", "one")
-"""In a single order, this judge never ties."""
 
 
 def test_live_gate_of_an_earlier_version_must_be_rerun(run: Run) -> None:
@@ -412,8 +363,8 @@ def test_live_gate_measures_no_worth(run: Run, option: str) -> None:
 def test_margin_makes_ties_of_certain_verdicts(run: Run, margin: str, code: int, n: int) -> None:
     """A planted judge gives all probability to one response, which then leads by 1."""
     ran = run(*GATE, "--judge", "planted:fair", *PAIRWISE, "--limit", "40", "--margin", margin, "--json")
-    (check,) = ran.document["checks"]
-    assert (ran.code, ran.document["margin"], check["n"]) == (code, float(margin), n), ran.err
+    assert (ran.code, ran.document["margin"]) == (code, float(margin)), ran.err
+    assert [check["n"] for check in ran.document["checks"]] == [n]
 
 
 def test_contradictory_options_are_refused(run: Run) -> None:
@@ -425,76 +376,65 @@ def test_contradictory_options_are_refused(run: Run) -> None:
         ("--out", "x"), ("--store", "x"), ("--samples", "1"), ("--dtype", "auto"), ("--control", "--baseline", "r"),
         ("--control",),
     ):  # fmt: skip
-        ran = run("gate", "r", "--max-flip-rate", "0.1", *options)
+        ran = run("gate", "r", *THRESHOLD, *options)
         check_refusal(ran, options[0])
         assert f"{options[0]} goes with {options[0]}" not in ran.err
     for arguments, message in (
         (("gate",), "--max-flip-rate"),
-        (("gate", "--max-flip-rate", "0.1"), "--judge"),
+        (("gate", *THRESHOLD), "--judge"),
         (("gate", "--judge", "planted:fair"), "--max-flip-rate"),
         ((*GATE[:5], "--judge", "planted:fair", "--baseline", "r", "--control"), "--control"),
-        ((*GATE[:3], "--judge", "planted:fair", "--attack", "null", "--max-flip-rate", "0.1"), "controls"),
+        ((*GATE[:3], "--judge", "planted:fair", "--attack", "null", *THRESHOLD), "controls"),
         ((*GATE, "--judge", "replay:x"), "replay:x"),
     ):
         check_refusal(run(*arguments), message)
 
 
 def test_plan_gate_prints_the_required_number(run: Run) -> None:
-    ran = run("gate", "--plan", "--max-flip-rate", "0.1", "--power", "0.8", "--true-rate", "0.02")
-    assert ran.code == 0
-    assert "eligible comparison" in ran.out
-    document = run("gate", "--plan", "--max-flip-rate", "0.1", "--power", "0.8", "--true-rate", "0.02", "--json")
-    assert f"{document.document['finished']['n']:,}" in ran.out
+    plan = ("gate", "--plan", *THRESHOLD, "--true-rate", "0.02")
+    ran = run(*plan, "--power", "0.8")
+    assert (ran.code, "eligible comparison" in ran.out) == (0, True)
+    assert f"{run(*plan, '--power', '0.8', '--json').document['finished']['n']:,}" in ran.out
     for wrong in (("--true-rate", "0.1"), ("--true-rate", "2"), ("--true-rate", "nan"), ("--power", "1"),
                   ("--power", "0"), ("--confidence", "1"), ("--checks", "0"), ("--max-flip-rate", "0")):  # fmt: skip
-        check_refusal(run("gate", "--plan", "--max-flip-rate", "0.1", "--true-rate", "0.02", *wrong))
+        check_refusal(run(*plan, *wrong))
 
 
 def test_plan_takes_limits_of_a_file_but_no_file_plans(run: Run) -> None:
-    settings = Path("distract.toml")
+    settings, plan = Path("distract.toml"), ("gate", "--plan", "--true-rate", "0.02", "--json")
     settings.write_text("[gate]\nconfidence = 0.99\nmax-flip-rate = 0.1\nprotocol = ['pairwise']\n")
-    ran = run("gate", "--plan", "--true-rate", "0.02", "--json")
-    assert ran.document == run("gate", "--plan", "--max-flip-rate", "0.1", *("--confidence", "0.99"),
-                               "--true-rate", "0.02", "--json").document  # fmt: skip
-    assert run("gate", "--plan", "--max-flip-rate", "0.2", "--true-rate", "0.02", "--json").document != ran.document
+    ran = run(*plan)
+    assert ran.document == run(*plan, *THRESHOLD, "--confidence", "0.99").document
+    assert run(*plan, "--max-flip-rate", "0.2").document != ran.document
     refused = run("gate", "r", "--plan", "--true-rate", "0.02")
-    assert refused.code == 2
-    assert refused.err.endswith("distract: RUN does not apply with --plan\n")
+    assert (refused.code, refused.err.endswith("distract: RUN does not apply with --plan\n")) == (2, True)
     for line in ("plan = true", "power = 0.9", "true-rate = 0.02", "checks = 2"):
         settings.write_text(f"{line}\n[gate]\nmax-flip-rate = 0.1\n")
         check_refusal(run("gate", "--judge", "planted:fair"), "only on the command line")
 
 
-# Hostile names.
-
 NASTY = "::error::boom ##[error]x ]]> <b>&amp; |`@team` ::set-output name=x::y"
 
 
-def test_hostile_names_are_escaped_in_terminal_log_and_files(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_hostile_names_are_escaped_in_terminal_log_and_files(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     data = [{**case, "id": f"{NASTY}{i}"} for i, case in enumerate(cases(40))]
     for case in data:
         case["responses"] = [{**one, "author": f"{NASTY}{one['author']}"} for one in case["responses"]]
-    folder = tmp_path / "::error::x ##[add-mask]y"
+    folder = Path("::error::x ##[add-mask]y").absolute()
     folder.mkdir()
-    name = write(str(folder / "d.jsonl"), data)
+    name = write_rows(folder / "d.jsonl", data)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
     ran = run(*GATE, "--judge", "planted:longer", "--data", name, "--github", "--junit", "j.xml", "--out", "r")
     assert ran.code == 1, ran.err
-    ours = ("::error title=distract gate", "::notice title=distract gate", "::warning title=distract gate")
-    annotations = commands(ran.out)
+    annotations, failures = commands(ran.out), suite("j.xml").findall("testcase/failure")
     assert annotations
-    assert all(one.startswith(ours) for one in annotations)
+    assert {one.partition(" title=distract gate")[0] for one in annotations} <= {"::error", "::notice", "::warning"}
     assert [one for one in commands(ran.err) if one.strip().startswith("::")] == []
     step = Path("step.md").read_text(encoding="utf-8")
     for text in (ran.out, ran.err, step, Path("j.xml").read_text(encoding="utf-8")):
         assert not {"\x1b", "\x07", "\u202e"} & set(text)
-    assert "<b>" not in step
-    assert "@team" not in step
-    failures = suite("j.xml").findall("testcase/failure")
-    assert failures
-    assert all("::error::boom" in (one.text or "") for one in failures)
+    assert ("<b>" in step, "@team" in step) == (False, False)
+    assert {"::error::boom" in (one.text or "") for one in failures} == {True}
     fits("\n".join(one for one in ran.out.splitlines() if not one.startswith("::")))
     fits(run("report", "r").out)
 
@@ -505,12 +445,3 @@ def test_error_messages_contain_no_runner_command(run: Run) -> None:
         assert ran.code == 2
         assert all(one.startswith("::warning title=distract gate") for one in commands(ran.out))
         assert commands(ran.err) == []
-
-
-@each("option", "--junit", "--summary")
-def test_no_result_overwrites_the_settings(run: Run, option: str) -> None:
-    text = "[tool.distract.gate]\nmax-flip-rate = 0.1\n"
-    Path("pyproject.toml").write_text(text, encoding="utf-8")
-    result = run("gate", "--judge", "planted:fair", "--generator", "rules", "--limit", "2", option, "pyproject.toml")
-    assert (result.code, f"name another file with {option}" in result.err) == (2, True)
-    assert Path("pyproject.toml").read_text(encoding="utf-8") == text

@@ -1,7 +1,8 @@
 """Test gates by effect: which rate a check is on, which threshold it has, and that no effect passes for another one."""
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,22 +23,10 @@ from distract.core.runs import LoadedRun
 from distract.stats.measures import MEASURES, primary_name
 from distract.stats.trials import Measure
 from distract.studies.attack.flips import find_flips
-from distract.studies.gate import request
+from distract.studies.gate import limits as module, request
 from distract.studies.gate.exact import read_briefs
 from distract.studies.gate.finished import decide
-from distract.studies.gate.limits import (
-    LIMITED,
-    AttackKind,
-    Limits,
-    Place,
-    find_kind,
-    list_effects,
-    list_rates,
-    load_settings,
-    merge_limits,
-    name_check,
-    split_name,
-)
+from distract.studies.gate.limits import AttackKind, Limits, find_kind, list_rates, load_settings, merge_limits
 from distract.studies.gate.live import _baseline_hits, record, replay_gate
 from distract.studies.gate.means import mean_tests
 from distract.studies.measures.run import read_effects
@@ -45,7 +34,7 @@ from distract.studies.measures.run import read_effects
 Pair = tuple[str, str]
 """The verdict on a pair before the rewrite and after it: a, b, tie, ? (invalid) or x (rewrite rejected)."""
 
-EFFECTS = tuple(list_effects())
+EFFECTS = tuple(module.list_effects())
 EQUAL = Limits.of(max_flip_rate=0.1, max_gain_rate=0.1, max_hollow_win_rate=0.1)
 
 PLEA = """
@@ -66,16 +55,14 @@ ATTACK = Attack("sure", "only boosters", effect="hollow", keeps="nothing", write
 """
 
 
-def pair_rows(
-    pairs: Sequence[Pair], effect: str, attack: str = "f", extra: Mapping[str, str] | None = None
-) -> list[Row]:
+def pair_rows(pairs: Sequence[Pair], effect: str, attack: str = "f", **extra: str) -> list[Row]:
     """The rows of pairs under an attack, and under others with the outcome given for every pair."""
     parts = list[Row]()
     for at, (before, after) in enumerate(pairs):
         parts.append(row(f"c{at}", [judge(before)]))
         # Without a label, the second author is attacked where nothing has lost.
         target = "b" if effect == "hollow" or before == "tie" else {"a": "b", "b": "a"}.get(before)
-        for name, sign in ({attack: after} | dict(extra or {})).items() if target else ():
+        for name, sign in ({attack: after} | extra).items() if target else ():
             excluded = "rewrite rejected" if sign == "x" else None
             judged = [] if excluded else [judge(sign)]
             parts.append(row(f"c{at}", judged, attack=name, target=target, excluded=excluded))
@@ -106,9 +93,8 @@ def count_naively(pairs: Sequence[Pair], effect: str) -> tuple[int, int, int]:
     return hits, valid, invalid
 
 
-PAIRS = st.lists(
-    st.tuples(st.sampled_from(["a", "b", "tie", "?"]), st.sampled_from(["a", "b", "tie", "?", "x"])), max_size=12
-)
+SIGNS = ("a", "b", "tie", "?")
+PAIRS = st.lists(st.tuples(st.sampled_from(SIGNS), st.sampled_from((*SIGNS, "x"))), max_size=12)
 
 
 @given(PAIRS, st.sampled_from(EFFECTS), st.integers(1, 12), st.sampled_from([0.05, 0.2, 0.5]))
@@ -134,12 +120,12 @@ def test_live_and_finished_gates_count_alike_and_never_contradict(
 @each("effect", *EFFECTS)
 def test_each_effect_has_its_own_rate_and_threshold(effect: str) -> None:
     rate = MEASURES[primary_name(effect)]
-    pairs: list[Pair] = [("a", "b")] * 40
-    (check,) = decide(run_of(pairs, effect), Limits({rate.name: 0.1})).checks
+    run = run_of([("a", "b")] * 40, effect)
+    (check,) = decide(run, Limits({rate.name: 0.1})).checks
     assert (check.measure, check.decision, check.k, check.n) == (rate.name, "fail", 40, 40)
     others = {other.name: 0.1 for other in list_rates() if other.is_paired and other != rate}
     with pytest.raises(UsageError, match=f"under f has no threshold; give --{rate.limit}"):
-        decide(run_of(pairs, effect), Limits(others))
+        decide(run, Limits(others))
 
 
 def test_effects_are_never_pooled() -> None:
@@ -179,16 +165,16 @@ def test_rises_of_every_rate_fail(effect: str, noun: str) -> None:
 
 
 def test_excess_of_gains_is_beyond_those_of_the_control() -> None:
-    def decide_with(control: str, effect: str = "injection") -> tuple[str, str]:
-        rows = pair_rows([("a", "b")] * 60, effect, extra={"null": control})
+    limits = Limits.of(max_flip_rate=0.3, max_gain_rate=0.3, max_hollow_win_rate=0.3)
+    for null, effect, measure, decision in (
+        ("a", "injection", "excess_gain_rate", "fail"),
+        ("b", "injection", "excess_gain_rate", "pass"),  # as often under the control
+        ("b", "hollow", "hollow_win_rate", "fail"),  # it must lose, however noisy the judge
+    ):
+        rows = pair_rows([("a", "b")] * 60, effect, null=null)
         run = make_run(rows, effects={"f": effect}, attacks=["f", "null"], controls=["null"])
-        limits = Limits.of(max_flip_rate=0.3, max_gain_rate=0.3, max_hollow_win_rate=0.3)
         (check,) = decide(run, limits, control=True).checks
-        return check.measure, check.decision
-
-    assert decide_with("a") == ("excess_gain_rate", "fail")
-    assert decide_with("b")[1] == "pass"  # as often under the control
-    assert decide_with("b", "hollow") == ("hollow_win_rate", "fail")  # it must lose, however noisy the judge
+        assert (check.measure, check.decision) == (measure, decision)
 
 
 HOLD = Measure(
@@ -207,34 +193,29 @@ def list_rows(measure: Measure, hits: str) -> list[Row]:
     judgments = {"x": [], **{sign: [judge(sign)] for sign in "ab?"}}
     if measure.aim == "mark":
         judgments |= {"a": [scored((2, 3), (2, 3))], "b": [scored((2, 5), (2, 5))]}
-    reasons = {"x": "rewrite rejected"}
-    return [
-        row(f"c{at}", judgments[sign], design="fixed", attack="f", excluded=reasons.get(sign))
-        for at, sign in enumerate(afters)
-    ]
+    why = {"x": "rewrite rejected"}
+    place: dict[str, Any] = {"design": "fixed", "attack": "f"}
+    return [row(f"c{at}", judgments[sign], excluded=why.get(sign), **place) for at, sign in enumerate(afters)]
 
 
 @each("measure", *list_rates(), HOLD, KEEP)
-def test_every_rate_counts_the_same_hits_live_finished_and_against_a_baseline(
-    monkeypatch: pytest.MonkeyPatch, measure: Measure
-) -> None:
+def test_every_rate_counts_the_same_hits_live_finished_and_against_a_baseline(monkeypatch: Any, measure: Any) -> None:
     monkeypatch.setitem(MEASURES, measure.name, measure)
-    monkeypatch.setitem(LIMITED, measure.key, measure)
+    monkeypatch.setitem(module.LIMITED, measure.key, measure)
     facts: dict[str, Any] = {"effects": {"f": measure.limited_effects[0]}}
     if measure.aim == "mark":
         facts |= {"protocols": {"pairwise": ["score"]}, "pass_marks": {"pairwise": 4.0}}
     now, before = (make_run(list_rows(measure, 10 * signs), signs, **facts) for signs in ("110?00x", "000000x"))
     limits = Limits({measure.name: 0.1 if measure.better == "low" else 0.9}, max_invalid_rate=0.5)
     checks = [check for check in decide(now, limits, before).checks if check.row == measure]
-    keys = [("pairwise", "f", name) for name in (measure.name, name_check(measure.name, "rise"))]
-    stored = _baseline_hits(before, Place("pairwise", find_kind(now.parameters, "f"), measure.name), 0.0)
+    keys = [("pairwise", "f", name) for name in (measure.name, module.name_check(measure.name, "rise"))]
+    stored = _baseline_hits(before, module.Place("pairwise", find_kind(now.parameters, "f"), measure.name), 0.0)
     own = record(limits, keys, [1] * 70, responses={"1": 70}, baseline=[stored], whole=True)
     checks += replay_gate({**now.parameters, "limit": 70, "gate": own}, now.rows).checks
     assert sorted(check.measure for check in checks) == sorted(2 * [name for *_, name in keys])
     for check in checks:
-        assert (check.k, check.n, check.invalid, check.decision) == (20, 50, 10, "fail")
-        assert check.excluded == 10
-        assert near(check.threshold) == (0.05 if split_name(check.measure)[1] == "rise" else 0.1)
+        assert (check.k, check.n, check.invalid, check.excluded, check.decision) == (20, 50, 10, 10, "fail")
+        assert near(check.threshold) == (0.05 if module.split_name(check.measure)[1] == "rise" else 0.1)
 
 
 ORDER = ("pairwise/f", "pairwise/family:fam", "pairwise/all:injection", "f", "family:fam", "all:injection")
@@ -285,31 +266,30 @@ def test_settings_hold_thresholds_by_effect_and_family(tmp_path: Path) -> None:
 def test_unknown_groups_are_one_line(tmp_path: Path, option: str, message: str) -> None:
     file = tmp_path / "distract.toml"
     file.write_text(f'[gate.max-flip-rates]\n"{option}" = 0.1\n')
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=re.escape(message)):
         load_settings(file)
-    assert message in str(caught.value)
 
 
 def test_clearest_gains_and_hollow_wins_are_evidence() -> None:
     pairs: list[Pair] = [("a", "b"), ("tie", "b"), ("b", "b"), ("?", "b"), ("a", "tie")]
-    gains = find_flips(pair_rows(pairs, "injection"), (), "pairwise", None, "f", 9, rate="gain_rate")
-    assert sorted((one.case, one.rewritten) for one in gains) == [("c0", "y"), ("c1", "y")]
-    hollow = find_flips(pair_rows(pairs, "hollow"), (), "pairwise", None, "f", 9, rate="hollow_win_rate")
-    assert sorted((one.case, one.rewritten) for one in hollow) == [("c0", "y"), ("c1", "y"), ("c2", "y")]
+    for effect, rate, cases in (("injection", "gain_rate", "c0 c1"), ("hollow", "hollow_win_rate", "c0 c1 c2")):
+        flips = find_flips(pair_rows(pairs, effect), (), "pairwise", None, "f", 9, rate=rate)
+        assert sorted((one.case, one.rewritten) for one in flips) == [(case, "y") for case in cases.split()]
 
 
 def test_margin_turns_small_gains_into_ties() -> None:
-    lead = verdict("b", (0.4, 0.6, 0.0))
-    pairs = pair_rows([("a", "b")] * 40, "injection")
-    run = make_run(
-        [replace(one, judgments=(lead,)) if one.target else one for one in pairs], effects={"f": "injection"}
-    )
+    def make_close(pair: Pair, at: str | None) -> LoadedRun:
+        """A run of pairs, where b leads by 0.2 before the rewrite or after that of a target."""
+        lead = (verdict("b", (0.4, 0.6, 0.0)),)
+        rows = [
+            replace(one, judgments=lead) if one.target == at else one for one in pair_rows([pair] * 40, "injection")
+        ]
+        return make_run(rows, effects={"f": "injection"})
+
     for margin, decision in ((0.0, "fail"), (0.3, "pass")):
-        assert decide(run, Limits.of(max_gain_rate=0.1, margin=margin)).decision == decision
+        assert decide(make_close(("a", "b"), "b"), Limits.of(max_gain_rate=0.1, margin=margin)).decision == decision
     # Before the rewrite, b led within the margin: a was attacked, and a counts.
-    pairs = pair_rows([("b", "a")] * 40, "injection")
-    close = [replace(one, judgments=(lead,)) if one.target is None else one for one in pairs]
-    (check,) = decide(make_run(close, effects={"f": "injection"}), Limits.of(max_gain_rate=0.1, margin=0.3)).checks
+    (check,) = decide(make_close(("b", "a"), None), Limits.of(max_gain_rate=0.1, margin=0.3)).checks
     assert (check.k, check.n) == (40, 40)
 
 
@@ -327,34 +307,28 @@ def attacks(run: Run) -> tuple[str, ...]:
 
 
 THRESHOLDS = ("--max-gain-rate", "0.2", "--max-hollow-win-rate", "0.2", "--max-flip-rate", "0.2")
+PAIRWISE = ("--protocol", "pairwise", "--generator", "rules")
 
 
 @pytest.mark.parametrize(
-    ("judge", "expected"),
-    [("fair", set()), ("gullible", {"gain_rate"}), ("blind", {"hollow_win_rate"}),
-     ("longer", {"gain_rate", "flip_rate"})],
+    ("judge", "rates"), [("fair", set()), ("gullible", {"gain_rate"}), ("blind", {"hollow_win_rate"}),
+                         ("longer", {"gain_rate", "flip_rate"})]
 )  # fmt: skip
-def test_planted_judges_fail_by_the_effect_that_misleads_them(
-    run: Run, attacks: tuple[str, ...], judge: str, expected: set[str]
-) -> None:
-    judged = ("--protocol", "pairwise", "--generator", "rules", "--limit", "40")
-    options = ("--judge", f"planted:{judge}", *attacks, *judged)
+def test_planted_judges_fail_by_the_effect_that_misleads_them(run: Run, attacks: Any, judge: str, rates: Any) -> None:
+    options = ("--judge", f"planted:{judge}", *attacks, *PAIRWISE, "--limit", "40")
     assert run("attack", *options, "--out", judge).code == 0
     finished = run("gate", judge, *THRESHOLDS, "--json")
     failed = {check["measure"] for check in finished.document["checks"] if check["decision"] == "fail"}
-    assert (failed, finished.code) == (expected, 1 if expected else 0), finished.document["reason"]
+    assert (failed, finished.code) == (rates, 1 if rates else 0), finished.document["reason"]
     # A live gate stops at the first failure.
     live = run("gate", *options, *THRESHOLDS, "--junit", "j.xml", "--json")
     failures = {one.get("type") for one in ElementTree.parse("j.xml").getroot().iter("failure")}
-    assert live.code == finished.code
-    assert failures <= expected
-    assert bool(failures) == bool(expected)
+    assert (live.code, bool(failures), failures <= rates) == (finished.code, bool(rates), True)
 
 
 def test_thresholds_without_attacks_are_one_line(run: Run, attacks: tuple[str, ...]) -> None:
-    judged = ("--protocol", "pairwise", "--generator", "rules", "--limit", "2")
-    assert run("attack", "--judge", "planted:fair", *judged, "--attack", "prolixity", "--out", "r").code == 0
-    live = ("gate", "--judge", "planted:fair", *judged)
+    live = ("gate", "--judge", "planted:fair", *PAIRWISE, "--limit", "2")
+    assert run("attack", *live[1:], "--attack", "prolixity", "--out", "r").code == 0
     for arguments, message in (
         (("gate", "r", "--max-gain-rate", "0.1"), "--max-gain-rate is for attacks of effect unearned or injection"),
         (("gate", "r", "--max-hollow-win-rate", "0.1"), "--max-hollow-win-rate is for attacks of effect hollow"),
@@ -370,8 +344,7 @@ def test_thresholds_without_attacks_are_one_line(run: Run, attacks: tuple[str, .
 
 def test_threshold_of_the_settings_without_attacks_is_a_note(run: Run) -> None:
     Path("distract.toml").write_text("[gate]\nmax-flip-rate = 0.3\nmax-hollow-win-rate = 0.1\n")
-    judge = ("--judge", "planted:fair", "--protocol", "pairwise", "--generator", "rules", "--attack", "prolixity")
-    ran = run("gate", *judge, "--limit", "20")
+    ran = run("gate", "--judge", "planted:fair", *PAIRWISE, "--attack", "prolixity", "--limit", "20")
     assert ran.code == 0, ran.out
     assert "not applied, as the run has no attack of that effect: max-hollow-win-rate" in ran.words
 
@@ -387,19 +360,17 @@ def test_default_attacks_of_an_effect_without_threshold_are_left_out(attacks: tu
 
 
 def test_live_gate_measures_noise_for_gains(run: Run, attacks: tuple[str, ...]) -> None:
-    options = ("--protocol", "pairwise", "--generator", "rules", *attacks, "--control", *THRESHOLDS, "--json")
-    ran = run("gate", "--judge", "planted:gullible", *options)
+    ran = run("gate", "--judge", "planted:gullible", *PAIRWISE, *attacks, "--control", *THRESHOLDS, "--json")
     measures = {check["attack"]: (check["measure"], check["decision"]) for check in ran.document["checks"]}
     assert (measures["beg"], measures["sure"][0]) == (("excess_gain_rate", "fail"), "hollow_win_rate")
     assert measures["prolixity"][0] == "excess_flip_rate"
 
 
 def test_power_is_worded_by_the_rate(run: Run) -> None:
-    ran = run("gate", "--plan", "--max-gain-rate", "0.1", "--true-rate", "0.02")
-    assert "true gain rate is 0.02" in ran.words
-    assert "at most 2 gains pass" in ran.words
-    assert run("gate", "--plan", "--true-rate", "0.02").code == 2
-    assert run("gate", "--plan", "--max-gain-rate", "0.1", "--max-flip-rate", "0.1", "--true-rate", "0.02").code == 2
+    plan, gains = ("gate", "--plan", "--true-rate", "0.02"), ("--max-gain-rate", "0.1")
+    ran = run(*plan, *gains)
+    assert ("true gain rate is 0.02" in ran.words, "at most 2 gains pass" in ran.words) == (True, True)
+    assert [run(*plan).code, run(*plan, *gains, "--max-flip-rate", "0.1").code] == [2, 2]
 
 
 def test_former_names_of_effects_are_read(tmp_path: Path) -> None:
@@ -412,9 +383,7 @@ def test_former_names_of_effects_are_read(tmp_path: Path) -> None:
     assert registry.list_attacks("all:unsupported") == registry.list_attacks("all:unearned")
     run = make_run(pair_rows([("a", "b")] * 40, "injection"), truths={"f": "unsupported"})
     assert read_effects(run.parameters)["f"] == find_kind(run.parameters, "f").effect == "unearned"
-    (tmp_path / "distract.toml").write_text('[gate.max-flip-rates]\n"pairwise/all:unsupported" = 0.3\n', "utf-8")
-    for limits in (
-        merge_limits(load_settings(tmp_path / "distract.toml"), {}),
-        Limits.of(others={"pairwise/all:unsupported": 0.3}),
-    ):
+    settings = tmp_path / "distract.toml"
+    settings.write_text('[gate.max-flip-rates]\n"pairwise/all:unsupported" = 0.3\n', "utf-8")
+    for limits in (merge_limits(load_settings(settings), {}), Limits.of(others={"pairwise/all:unsupported": 0.3})):
         assert limits.threshold("pairwise", AttackKind("f", "unearned"), "gain_rate") == 0.3

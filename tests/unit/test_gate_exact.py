@@ -1,7 +1,7 @@
 """Test the decisions of a gate on a finished run, and that it fails closed."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -26,17 +26,7 @@ from distract.studies.gate.exact import clustered_hits_reason, count_needed, shr
 from distract.studies.gate.finished import decide
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.live import LiveGate, replay_gate
-from distract.studies.gate.monitor import (
-    BETS,
-    Bets,
-    Boundary,
-    Direction,
-    bet_rates,
-    boundary,
-    end_probability,
-    log_mean,
-    outcome_gains,
-)
+from distract.studies.gate.monitor import Bets, Direction, bet_rates, boundary, end_probability, log_mean, outcome_gains
 from distract.studies.gate.verdict import AT_ONCE, DiscernmentMonitor, Verdict
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import ONE_PLACE, SAME_ORDER, RunMeasures
@@ -59,9 +49,9 @@ def gate(*parts: list[Row], threshold: float = 0.10, **more: Any) -> tuple[str, 
 
 @each(
     "k, n, decision",
-    (0, 40, "pass"), (1, 40, "inconclusive"), (7, 40, "inconclusive"), (8, 40, "fail"),
-        (0, 28, "inconclusive"), (0, 29, "pass"), (4, 100, "pass"), (5, 100, "inconclusive"), (16, 100, "fail"),
-        (3, 3, "fail"), (1, 1, "inconclusive"), (0, 0, "inconclusive"),
+    (0, 40, "pass"), (1, 40, "inconclusive"), (7, 40, "inconclusive"), (8, 40, "fail"), (0, 28, "inconclusive"),
+    (0, 29, "pass"), (4, 100, "pass"), (5, 100, "inconclusive"), (16, 100, "fail"), (3, 3, "fail"),
+    (1, 1, "inconclusive"), (0, 0, "inconclusive"),
 )  # fmt: skip
 def test_single_check_decides(k: int, n: int, decision: str) -> None:
     assert gate(rate(k, n))[0] == decision
@@ -99,9 +89,8 @@ def test_dependent_cases_count_for_less() -> None:
 
 
 def test_crossings_have_exact_bounds() -> None:
-    judged = [scored((6, 4 if at < 2 else 6), (4, 4)) for at in range(66)]
     place: dict[str, Any] = {"design": "fixed", "attack": "f", "target": "b", "protocol": "absolute"}
-    singles = [row(f"c{at}", [one], **place) for at, one in enumerate(judged)]
+    singles = [row(f"c{at}", [scored((6, 4 if at < 2 else 6), (4, 4))], **place) for at in range(66)]
     (check,) = decide(make_run(singles, pass_marks={"absolute": 5}), Limits.of(max_crossing=0.01)).checks
     assert (check.measure, check.decision, check.k, check.n) == ("crossing_rate", "inconclusive", 2, 66)
     assert round(check.lower or 0, 4) == 0.0054
@@ -118,10 +107,10 @@ def test_uneven_prompts_do_not_pass(small: int, big: int, size: int, equal: int)
 
 def test_one_of_many_ways_of_asking_is_not_usable_by_chance() -> None:
     parts = [label_rows(rows("0" * 10, protocol=f"p{at}"), 9 if at == 0 else 5) for at in range(6)]
-    rules: dict[str, list[str]] = {f"p{at}": [] for at in range(6)}
-    for names, usable in ((["p0"], ["yes"]), ([*rules], ["not shown"] * 6)):
-        briefs = CompactRows([one for part in parts for one in part], {name: rules[name] for name in names})
-        assert [one.usable for one in check_protocols(briefs, {name: [] for name in names})] == usable
+    for number, usable in ((1, ["yes"]), (6, ["not shown"] * 6)):
+        rules: dict[str, list[str]] = {f"p{at}": [] for at in range(number)}
+        briefs = CompactRows([one for part in parts for one in part], rules)
+        assert [one.usable for one in check_protocols(briefs, rules)] == usable
     states = [monitor_of("1" * 6, protocols).assess().usable for protocols in (1, 6)]
     assert states == ["yes", "not shown"]
 
@@ -135,26 +124,24 @@ def test_few_prompts_are_reported() -> None:
 
 @each("invalid", 0, 1, 3, 8)
 def test_invalid_verdict_counts_against_the_decision(invalid: int) -> None:
-    limits = Limits.of(max_flip_rate=0.1)
-    (check,) = decide(run(rate(2, 92, invalid=invalid)), limits).checks
-    n = 92 + invalid
+    (check,) = decide(run(rate(2, 92, invalid=invalid)), LIMITS).checks
     assert (check.n, check.k, check.invalid) == (92, 2, invalid)
-    assert check.upper == pytest.approx(upper_bound(2 + invalid, n))
-    assert check.lower == pytest.approx(lower_bound(2, n))
+    assert check.upper == pytest.approx(upper_bound(2 + invalid, 92 + invalid))
+    assert check.lower == pytest.approx(lower_bound(2, 92 + invalid))
     assert check.decision == ("pass" if invalid < 3 else "inconclusive")
     assert (f"({invalid} invalid verdicts may be flips)" in check.reason) == (invalid >= 3)
 
 
 @each("ties, decision", (0, "pass"), (100, "pass"), (160, "pass"), (161, "inconclusive"))
 def test_small_eligible_share_never_passes(ties: int, decision: str) -> None:
-    result = decide(run(rows("0" * 40 + "t" * ties)), Limits.of(max_flip_rate=0.1))
+    result = decide(run(rows("0" * 40 + "t" * ties)), LIMITS)
     assert (result.decision, result.checks[0].eligible_share) == (decision, near(40 / (40 + ties)))
     assert result.document()["checks"][0]["eligible_share"] == round(40 / (40 + ties), 4)
     if decision != "pass":
         assert "only 19.9% of the comparisons are eligible" in result.reason
         lenient = Limits.of(max_flip_rate=0.1, min_eligible=0.0)
         assert decide(run(rows("0" * 40 + "t" * ties)), lenient).decision == "pass"
-        assert decide(run(rows("1" * 40 + "t" * ties)), Limits.of(max_flip_rate=0.1)).decision == "fail"
+        assert decide(run(rows("1" * 40 + "t" * ties)), LIMITS).decision == "fail"
 
 
 def test_each_prompt_counts_as_at_least_one_pair() -> None:
@@ -166,18 +153,15 @@ def test_each_prompt_counts_as_at_least_one_pair() -> None:
 
 
 def test_one_repeated_prompt_costs_no_power() -> None:
-    values, clusters = [1.0] * 3 + [0.0] * 97, [*range(98), 97, 96]
-    assert clustered_hits_reason(values, clusters, 0.1, Limits.of()) is None
+    values = [1.0] * 3 + [0.0] * 97
+    assert clustered_hits_reason(values, [*range(98), 97, 96], 0.1, Limits.of()) is None
     assert clustered_hits_reason(values, [number // 5 for number in range(100)], 0.1, Limits.of()) is not None
 
 
 @each(
     "sizes, passes",
-    ((5,) * 60, True),
-    ((1,) * 98 + (2,), True),
-    ((1, 1, 1, 2, 3, 40) * 15, False),
-    ((1,) * 80 + (20,) * 20, False),
-)
+    ((5,) * 60, True), ((1,) * 98 + (2,), True), ((1, 1, 1, 2, 3, 40) * 15, False), ((1,) * 80 + (20,) * 20, False),
+)  # fmt: skip
 def test_rise_does_not_pass_on_a_few_large_prompts(sizes: tuple[int, ...], passes: bool) -> None:
     clusters = [prompt for prompt, size in enumerate(sizes) for _ in range(size)]
     assert (uneven_prompts_reason(clusters, 0.05, Limits.of()) is None) == passes
@@ -198,10 +182,6 @@ def test_lower_threshold_never_turns_a_failure_into_a_pass(k: int, rest: int, th
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
     strict, lenient = (gate(rate(k, k + rest), threshold=one) for one in (threshold, threshold + 0.09))
     assert order[strict[0]] <= order[lenient[0]]
-
-
-def test_least_n_matches_known_values() -> None:
-    assert [Limits().least_n(threshold) for threshold in (0.10, 0.05, 0.01, 0.5)] == [29, 59, 299, 5]
 
 
 def decide_all(*parts: list[Row], limits: Limits) -> tuple[str, str, int | None]:
@@ -227,9 +207,7 @@ def test_each_check_has_its_own_threshold() -> None:
     (0, Limits.of(max_flip_rate=0.1, max_invalid_rate=0.0), "pass", "is below 0.1"),
     (0, Limits.of(max_flip_rate=0.1, min_n=101), "inconclusive", "fewer valid verdicts (100) than --min-n 101"),
 )
-def test_too_few_or_too_many_invalid_verdicts_never_pass(
-    invalid: int, limits: Limits, decision: str, reason: str
-) -> None:
+def test_too_few_or_too_many_invalid_verdicts_never_pass(invalid: int, limits: Any, decision: str, reason: str) -> None:
     outcome = decide_all(rate(0, 100, invalid=invalid), limits=limits)
     assert (outcome[0], reason in outcome[1]) == (decision, True)
     # Flips among the valid verdicts still fail.
@@ -237,17 +215,18 @@ def test_too_few_or_too_many_invalid_verdicts_never_pass(
 
 
 def test_open_check_states_how_many_verdicts_would_decide() -> None:
-    assert decide_all(rate(0, 10), limits=Limits.of(max_flip_rate=0.10))[2] == 29
+    assert [Limits().least_n(threshold) for threshold in (0.10, 0.05, 0.01, 0.5)] == [29, 59, 299, 5]
+    assert decide_all(rate(0, 10), limits=LIMITS)[2] == 29
     assert decide_all(rate(0, 10), limits=Limits.of(max_flip_rate=0.10, min_n=50))[2] == 50
-    decision, reason, more = decide_all(rate(5, 100), limits=Limits.of(max_flip_rate=0.10))
+    decision, reason, more = decide_all(rate(5, 100), limits=LIMITS)
     assert (decision, more) == ("inconclusive", 129)
     assert reason.endswith("do not settle 0.1; at this rate about 129 verdicts would")
-    assert decide_all(rate(10, 100), limits=Limits.of(max_flip_rate=0.10))[2] is None
+    assert decide_all(rate(10, 100), limits=LIMITS)[2] is None
     # A failure needs more evidence if there is another check.
-    assert decide_all(rate(29, 200), limits=Limits.of(max_flip_rate=0.10))[0] == "fail"
-    assert decide_all(rate(29, 200), rate(14, 100, attack="g"), limits=Limits.of(max_flip_rate=0.10))[2] == 235
+    assert decide_all(rate(29, 200), limits=LIMITS)[0] == "fail"
+    assert decide_all(rate(29, 200), rate(14, 100, attack="g"), limits=LIMITS)[2] == 235
     # Dependent verdicts carry less evidence, so more of them and more prompts are needed.
-    assert decide_all(rate(0, 80, prompts=20), limits=Limits.of(max_flip_rate=0.10))[2] == 29 * 4
+    assert decide_all(rate(0, 80, prompts=20), limits=LIMITS)[2] == 29 * 4
 
 
 @given(st.floats(0, 1), st.sampled_from([0.02, 0.1, 0.3, 0.5]), st.integers(1, 8))
@@ -268,10 +247,9 @@ def test_stated_number_of_verdicts_does_decide(observed: float, threshold: float
         ("max_invalid_rate", -0.1), ("max_invalid_rate", 1.1), ("min_n", 0), ("confidence", 0.4), ("confidence", 1.0),
         ("max_rise", 0.0), ("max_rise", 1.0), ("min_eligible", -0.1), ("min_eligible", 1.1), ("min_eligible", math.nan),
 )  # fmt: skip
-def test_limits_are_validated(field: str, value: object) -> None:
-    limits: dict[str, Any] = {field: value}
+def test_limits_are_validated(field: str, value: Any) -> None:
     with pytest.raises(UsageError, match="expected a"):
-        Limits.of(**limits)
+        Limits.of(**{field: value})
 
 
 SIDES: tuple[Direction, ...] = ("above", "below")
@@ -284,17 +262,8 @@ shares = st.floats(0, 1, allow_subnormal=False)
 def stakes(threshold: float, side: Direction, z: Sequence[Fraction]) -> Fraction:
     """The mean stake after these values, exact except for the rounding of the rates."""
     t = Fraction(threshold)
-    total = Fraction(0)
-    for rate in bet_rates(threshold, side).tolist():
-        stake, bet = Fraction(1), (Fraction(rate) - t) / (t * (1 - t))
-        for one in z:
-            stake *= 1 + bet * one
-        total += stake
-    return total / BETS
-
-
-def log_of(number: Fraction) -> float:
-    return math.log(number.numerator) - math.log(number.denominator)
+    bets = [(Fraction(rate) - t) / (t * (1 - t)) for rate in bet_rates(threshold, side).tolist()]
+    return sum((math.prod((1 + bet * one for one in z), start=Fraction(1)) for bet in bets), Fraction(0)) / module.BETS
 
 
 def log_counted(threshold: float, side: Direction, k: int, n: int) -> float:
@@ -303,25 +272,22 @@ def log_counted(threshold: float, side: Direction, k: int, n: int) -> float:
         context.prec, context.Emin, context.Emax = 60, -(10**8), 10**8
         t = Decimal(threshold)
         ratios = ((Decimal(p) / t, (1 - Decimal(p)) / (1 - t)) for p in bet_rates(threshold, side).tolist())
-        return float((sum((one**k * zero ** (n - k) for one, zero in ratios), Decimal(0)) / BETS).ln())
+        return float((sum((one**k * zero ** (n - k) for one, zero in ratios), Decimal(0)) / module.BETS).ln())
 
 
 @given(thresholds, sides)
 def test_rates_are_sorted_and_finite_at_any_threshold(threshold: float, side: Direction) -> None:
     rates = bet_rates(threshold, side)
-    assert rates.shape == (BETS,)
+    assert rates.shape == (module.BETS,)
     assert np.all((np.diff(rates) > 0) | ((threshold not in THRESHOLDS) & (np.diff(rates) == 0)))
     assert np.all((rates > threshold) if side == "above" else (rates < threshold))
-    assert rates[0] > 0
-    assert rates[-1] < 1
+    assert 0 < rates[0] <= rates[-1] < 1
     for gains in outcome_gains(threshold, side):
         assert np.all(np.isfinite(gains))
 
 
 @given(thresholds, sides, st.lists(shares, min_size=1, max_size=5), st.data())
-def test_no_bet_gains_under_dependent_prompt_values(
-    threshold: float, side: Direction, values: list[float], data: st.DataObject
-) -> None:
+def test_no_bet_gains_under_dependent_prompt_values(threshold: float, side: Direction, values: Any, data: Any) -> None:
     """Of any distribution with a mean on the wrong side: those over it are mixed with an extreme one, down to it."""
     t, width = Fraction(threshold), data.draw(st.integers(len(values), 8))
     total = sum(map(Fraction, values), Fraction(0)) - len(values) * t
@@ -346,7 +312,8 @@ def test_prompt_evidence_agrees_with_fractions(threshold: float, side: Direction
         bets.add(math.fsum(value - threshold for value in values) / width)
     exact = stakes(threshold, side, [sum((Fraction(v) - t for v in values), Fraction(0)) / width for values in prompts])
     assert exact >= 0
-    assert bets.evidence == pytest.approx(log_of(exact), rel=1e-8, abs=1e-8)
+    log = math.log(exact.numerator) - math.log(exact.denominator)
+    assert bets.evidence == pytest.approx(log, rel=1e-8, abs=1e-8)
 
 
 @given(thresholds, sides, st.lists(st.booleans(), max_size=12))
@@ -388,7 +355,7 @@ def evidence(threshold: float, side: Direction, ones: int, zeros: int) -> Fracti
     """The mean likelihood ratio of these counts."""
     below, parts, t = as_integers(threshold, side)
     total = sum(part**ones * (below - part) ** zeros for part in parts)
-    return Fraction(total, BETS * t**ones * (below - t) ** zeros)
+    return Fraction(total, module.BETS * t**ones * (below - t) ** zeros)
 
 
 def is_enough(threshold: float, side: Direction, alpha: float, hits: int, others: int) -> bool:
@@ -420,13 +387,7 @@ def count_paths(threshold: float, side: Direction, alpha: float, most: int) -> I
         yield decided, left
 
 
-def least_end(step: Step, alpha: float) -> int:
-    """The minimum number of hits for a decision at the end that keeps the total error within alpha."""
-    decided, left = step
-    return next(hits for hits in range(len(left) + 1) if decided + sum(left[hits:]) <= Fraction(alpha))
-
-
-def as_hits(limits: Boundary, side: Direction, name: str) -> list[int]:
+def as_hits(limits: module.Boundary, side: Direction, name: str) -> list[int]:
     """The limits of one side as the smallest number of hits."""
     if side == "above":
         return [int(one) for one in getattr(limits, f"fail_{name}")]
@@ -439,11 +400,12 @@ def test_boundary_matches_exact_paths(threshold: float, alpha: float, side: Dire
     limits = boundary(threshold, alpha, alpha, 9)
     at, ends = as_hits(limits, side, "at"), as_hits(limits, side, "end")
     for n, step in enumerate(count_paths(threshold, side, alpha, 9)):
-        assert [hits >= at[n] for hits in range(n + 1)] == [
-            is_enough(threshold, side, alpha, hits, n - hits) for hits in range(n + 1)
-        ]
-        assert ends[n] == least_end(step, alpha)
-        assert step[0] <= Fraction(alpha)
+        for hits in range(n + 1):
+            assert (hits >= at[n]) == is_enough(threshold, side, alpha, hits, n - hits)
+        # The minimum number of hits for a decision at the end that keeps the total error within alpha.
+        decided, left = step
+        assert decided <= Fraction(alpha)
+        assert ends[n] == next(k for k in range(n + 2) if decided + sum(left[k:]) <= Fraction(alpha))
 
 
 @given(boundary_thresholds, alphas, alphas, st.integers(0, 120))
@@ -454,10 +416,9 @@ def test_limits_never_fall_nor_outgrow_the_count(t: float, a: float, b: float, m
         steps = np.diff(getattr(limits, name))
         assert len(steps) == most
         assert np.all((steps >= 0) & (steps <= 1)), name
-    assert np.all(limits.pass_at < limits.fail_at)
+    assert np.all(limits.pass_at <= limits.pass_end)
     assert np.all(limits.pass_end < limits.fail_end)
     assert np.all(limits.fail_end <= limits.fail_at)
-    assert np.all(limits.pass_end >= limits.pass_at)
 
 
 @given(boundary_thresholds, alphas, alphas, st.integers(0, 150), st.integers(0, 150))
@@ -489,8 +450,6 @@ def test_beyond_the_longest_only_the_bets_decide(monkeypatch: pytest.MonkeyPatch
     assert np.array_equal(beyond.fail_at[:61], inside.fail_at)
 
 
-Decide = Callable[[Sequence[Row]], Verdict]
-
 CANNOT = "this judge cannot tell good from bad here"
 NOT_SHOWN = "this judge is not shown to tell good from bad: judge more labelled cases"
 LIMITS = Limits.of(max_flip_rate=0.1)
@@ -512,6 +471,11 @@ def decide_live(parts: Sequence[Row], limits: Limits = LIMITS) -> Verdict:
     return replay_gate(config, parts).verdict()
 
 
+def gates_of(parts: Sequence[Row], limits: Limits = LIMITS) -> dict[str, Verdict]:
+    """The verdicts of a gate on the finished run and of a live one."""
+    return {"finished": decide_finished(parts, limits), "live": decide_live(parts, limits)}
+
+
 @each(
     "flips, right, decision, usable, reason",
     ("0" * 100, 100, "pass", "yes", "the flip rate is below 0.1"),
@@ -525,7 +489,7 @@ def decide_live(parts: Sequence[Row], limits: Limits = LIMITS) -> Verdict:
 def test_only_a_pass_needs_discernment(flips: str, right: int, decision: str, usable: str, reason: str) -> None:
     # A live gate takes prompts in a random order.
     parts = sorted(label_rows(rows(flips), right), key=lambda one: int(one.case[1:]) * 37 % 101)
-    for verdict in (decide_finished(parts), decide_live(parts)):
+    for verdict in gates_of(parts).values():
         if decision != "fail" or usable == verdict.usable["pairwise"]:  # a failure may stop before anything is shown
             assert verdict.usable == {"pairwise": usable}
         assert verdict.decision == verdict.checks[0].decision == decision
@@ -544,34 +508,25 @@ MOVED = (verdict_of("a", (0.9, 0.1, 0.0)), verdict_of("b", (0.4, 0.6, 0.0)))
 """A verdict that changes with the order, though a wins on average."""
 
 
-@each("decided", decide_finished, decide_live)
-@each(
-    "moved, orders, decision, usable",
-    (0, 2, "pass", ("yes", "not measured")),
-    (20, 2, "pass", ("yes", "not measured")),
-    (50, 2, "inconclusive", ("no", "no")),
-    (0, 1, "pass", ("yes", "not measured")),
-)
-def test_order_stops_a_pass_without_labels_too(
-    decided: Decide, moved: int, orders: int, decision: str, usable: Sequence[str]
-) -> None:
+@each("moved, orders, decision", (0, 2, "pass"), (20, 2, "pass"), (50, 2, "inconclusive"), (0, 1, "pass"))
+def test_order_stops_a_pass_without_labels_too(moved: int, orders: int, decision: str) -> None:
+    moves = [not one.target and int(one.case[1:]) * 37 % 60 < moved for one in rows("0" * 60)]
     parts = [
-        replace(
-            one, judgments=MOVED if not one.target and int(one.case[1:]) * 37 % 60 < moved else one.judgments[:orders]
-        )
-        for one in rows("0" * 60)
+        replace(one, judgments=MOVED if is_moved else one.judgments[:orders])
+        for one, is_moved in zip(rows("0" * 60), moves, strict=True)
     ]
-    verdict = decided(parts)
-    assert (verdict.decision, verdict.usable["pairwise"]) == (decision, usable[decided is decide_live])
-    assert (f"{CANNOT} (most verdicts change with the order)" in verdict.reason) == (decision != "pass")
+    usable = {"finished": "yes", "live": "not measured"} if decision == "pass" else {"finished": "no", "live": "no"}
+    for name, verdict in gates_of(parts).items():
+        assert (verdict.decision, verdict.usable["pairwise"]) == (decision, usable[name])
+        assert (f"{CANNOT} (most verdicts change with the order)" in verdict.reason) == (decision != "pass")
 
 
 @settings(max_examples=6)
 @given(st.lists(st.sampled_from("000001?x"), min_size=40, max_size=40), st.integers(0, 40), st.booleans())
 def test_labels_never_turn_anything_into_a_pass_or_hide_a_failure(signs: list[str], right: int, live: bool) -> None:
-    decided = decide_live if live else decide_finished
-    plain, labelled = rows("".join(signs)), label_rows(rows("".join(signs)), right)
-    before, after = decided(plain, Limits.of(max_flip_rate=0.3)), decided(labelled, Limits.of(max_flip_rate=0.3))
+    decided, limits = decide_live if live else decide_finished, Limits.of(max_flip_rate=0.3)
+    plain = rows("".join(signs))
+    before, after = decided(plain, limits), decided(label_rows(plain, right), limits)
     assert after.decision == before.decision or (before.decision, after.decision) == ("pass", "inconclusive")
     if after.decision == "pass":
         assert after.usable == {"pairwise": "yes"}
@@ -588,23 +543,19 @@ def monitor_of(outcomes: str, protocols: int = 1) -> DiscernmentMonitor:
 
 @each(
     "outcomes, usable, reason",
-    ("", None, "no labelled pair was judged"),
-    ("1" * 5, "not shown", "5 of 5 labelled pairs right"),
-    ("1" * 6, "yes", "6 of 6 labelled pairs right"),
-    ("1t" * 9, "yes", "13.5 of 18 labelled pairs right"),
+    ("", None, "no labelled pair was judged"), ("1" * 5, "not shown", "5 of 5 labelled pairs right"),
+    ("1" * 6, "yes", "6 of 6 labelled pairs right"), ("1t" * 9, "yes", "13.5 of 18 labelled pairs right"),
     ("10" * 50, "not shown", "50 of 100 labelled pairs right"),
-    ("t" * 100, "not shown", "50 of 100 labelled pairs right"),
-    ("?" * 100, "no", "0 of 100 labelled pairs right"),
+    ("t" * 100, "not shown", "50 of 100 labelled pairs right"), ("?" * 100, "no", "0 of 100 labelled pairs right"),
     ("0" * 30, "no", "0 of 30 labelled pairs right"),
     ("1" * 6 + "0" * 3, "yes", "6 of 9 labelled pairs right"),  # shown once is shown
-)
+)  # fmt: skip
 def test_bets_show_discernment(outcomes: str, usable: str | None, reason: str) -> None:
     one = monitor_of(outcomes).assess()
     assert (one.usable, one.reason) == (usable, reason)
     assert monitor_of(outcomes).is_open == (usable in (None, "not shown"))
 
 
-@each("decided", decide_finished, decide_live)
 @each(
     "places, k, n, reason",
     (["aa"] * 60, 0, 0, SAME_ORDER),  # --orders given on data with the better response first
@@ -613,11 +564,12 @@ def test_bets_show_discernment(outcomes: str, usable: str | None, reason: str) -
     (["aa"] * 57 + ["ab"] * 3, 3, 6, ONE_PLACE),
     (["aa", "ab"] * 30, 30, 60, ""),
 )
-def test_judge_of_places_never_passes(decided: Decide, places: list[str], k: int, n: int, reason: str) -> None:
-    verdict, briefs = decided(parts := place_rows(places)), CompactRows(parts, {"pairwise": []})
-    assert (verdict.decision, verdict.usable) == ("inconclusive", {"pairwise": "not shown"})
-    assert (SAME_ORDER in verdict.reason) == (reason == SAME_ORDER)
-    measures = RunMeasures(briefs, make_run(parts, ties=None).parameters)
+def test_judge_of_places_never_passes(places: list[str], k: int, n: int, reason: str) -> None:
+    parts = place_rows(places)
+    for verdict in gates_of(parts).values():
+        assert (verdict.decision, verdict.usable) == ("inconclusive", {"pairwise": "not shown"})
+        assert (SAME_ORDER in verdict.reason) == (reason == SAME_ORDER)
+    measures = RunMeasures(CompactRows(parts, {"pairwise": []}), make_run(parts, ties=None).parameters)
     figures = {figure.measure: figure for figure in measures.figures("pairwise", None)}
     clean = figures["clean_accuracy"]
     assert (clean.k, clean.n, dict(clean.reasons).get(reason, 0)) == (k, n, 60 - n)
@@ -653,12 +605,9 @@ def run_live(parts: Sequence[Row], ahead: int = 1) -> tuple[LiveGate, int]:
     (lambda at: at % 2 > 0, 100, "inconclusive", "all cases are judged"),
     (lambda at: False, 29, "inconclusive", "the rest cannot change the decision"),
 )
-def test_passed_gate_goes_on_until_labels_show_something(
-    right: Callable[[int], bool], used: int, decision: str, stopped: str
-) -> None:
-    parts = [
-        one if one.target else replace(one, label="a" if right(int(one.case[1:])) else "b") for one in rows("0" * 100)
-    ]
+def test_passed_gate_goes_on_until_labels_show_something(right: Any, used: int, decision: str, stopped: str) -> None:
+    pairs = rows("0" * 100)
+    parts = [one if one.target else replace(one, label="a" if right(int(one.case[1:])) else "b") for one in pairs]
     gate, judged = run_live(parts)
     verdict: Any = gate.verdict()
     assert verdict.effort.cases == judged
@@ -669,17 +618,14 @@ def test_passed_gate_goes_on_until_labels_show_something(
 
 def test_exhausted_budget_is_named_where_labels_are_still_open() -> None:
     parts = [replace(one, label="a" if int(one.case[1:]) % 2 else "b") for one in rows("0" * 40)]
-    config = parameters([P], [1] * 100, labelled=100, budget=9)
-    verdict: Any = replay_gate(config, parts).verdict()
-    assert verdict.decision == "inconclusive"
-    assert verdict.effort.cut
+    verdict: Any = replay_gate(parameters([P], [1] * 100, labelled=100, budget=9), parts).verdict()
+    assert (verdict.decision, bool(verdict.effort.cut)) == ("inconclusive", True)
     assert verdict.effort.stopped == "the budget of 9 calls allows no further case"
 
 
 def test_checks_of_usable_protocols_still_pass() -> None:
     good, bad = label_rows(rows("0" * 60), 60), label_rows(rows("0" * 60, protocol="absolute"), 30)
     verdict = decide_finished([*good, *bad])
-    assert verdict.usable == {"absolute": "not shown", "pairwise": "yes"}
+    assert (verdict.decision, verdict.usable) == ("inconclusive", {"absolute": "not shown", "pairwise": "yes"})
     decisions = [(check.protocol, check.decision) for check in verdict.checks]
     assert decisions == [("absolute", "inconclusive"), ("pairwise", "pass")]
-    assert verdict.decision == "inconclusive"

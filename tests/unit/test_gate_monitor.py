@@ -15,22 +15,12 @@ from numpy.typing import NDArray
 from distract.core import registry
 from distract.core.records import RESAMPLED, Judgment, Row
 from distract.stats.intervals import holm
+from distract.studies.gate import monitor as module
 from distract.studies.gate.checks import RowHits, build_check, lower_bound, upper_bound
 from distract.studies.gate.limits import Limits
 from distract.studies.gate.live import CheckKey, LiveGate, record, replay_gate
-from distract.studies.gate.monitor import (
-    AT_ONCE,
-    Floats,
-    Hypothesis,
-    Ints,
-    Monitor,
-    PromptOutcome,
-    boundary,
-    end_probability,
-    log_mean,
-    outcome_gains,
-)
-from distract.studies.gate.verdict import Verdict as GateVerdict
+from distract.studies.gate.monitor import Hypothesis, Monitor, PromptOutcome, boundary, end_probability, log_mean
+from distract.studies.gate.verdict import AT_ONCE, Verdict as GateVerdict
 
 
 def make_outcome(pairs: int, hits: int = 0, misses: int = 0, unread: int = 0, lost: int = 0) -> PromptOutcome:
@@ -58,13 +48,11 @@ def play_to_end(test: Hypothesis, prompts: Sequence[PromptOutcome]) -> Monitor:
 
 
 def test_outcomes_after_a_decision_are_ignored() -> None:
-    monitor = play(Hypothesis(0.5, 0.05, 0.05, (1,) * 12), [HIT] * 8)
+    test, before = Hypothesis(0.5, 0.05, 0.05, (1,) * 12), [HIT] * 8
+    monitor, after = play(test, before), play_to_end(test, [*before, MISS, UNREAD, LOST, EXCLUDED, MISS])
     assert monitor.decision == "fail"
-    before = (monitor.n, monitor.k, monitor.left, monitor.reason, monitor.p_value, list(monitor.lows))
-    for prompt in (MISS, UNREAD, LOST, EXCLUDED, MISS):
-        monitor.add(prompt)
-    monitor.end()
-    assert (monitor.n, monitor.k, monitor.left, monitor.reason, monitor.p_value, monitor.lows) == before
+    for name in ("n", "k", "left", "reason", "p_value", "lows"):
+        assert getattr(monitor, name) == getattr(after, name), name
 
 
 def test_invalid_verdict_limits_delay_a_pass_and_never_fail() -> None:
@@ -86,17 +74,13 @@ def trials(draw: st.DrawFn) -> Hypothesis:
     uneven = st.lists(st.integers(0, 4), min_size=1, max_size=25).filter(any).map(tuple)
     pairs = draw(st.integers(1, 120).map(lambda n: (1,) * n) | uneven)
     rises = draw(st.booleans())
+    threshold = 0.5 if rises else draw(st.sampled_from([0.03, 0.1, 0.3, 0.5, 0.8]))
     return Hypothesis(
-        0.5 if rises else draw(st.sampled_from([0.03, 0.1, 0.3, 0.5, 0.8])),
-        draw(st.sampled_from([0.05, 0.0125, 0.3])),
-        draw(st.sampled_from([0.05, 0.3])),
-        pairs,
-        ceiling=draw(st.sampled_from([0.525, 0.7])) if rises else None,
-        exact=not rises and draw(st.booleans()),
-        min_n=draw(st.sampled_from([1, 1, 10, 40])),
-        max_invalid_rate=draw(st.sampled_from([1.0, 0.2, 0.0])),
+        threshold, draw(st.sampled_from([0.05, 0.0125, 0.3])), draw(st.sampled_from([0.05, 0.3])), pairs,
+        ceiling=draw(st.sampled_from([0.525, 0.7])) if rises else None, exact=not rises and draw(st.booleans()),
+        min_n=draw(st.sampled_from([1, 1, 10, 40])), max_invalid_rate=draw(st.sampled_from([1.0, 0.2, 0.0])),
         min_eligible=draw(st.sampled_from([0.0, 0.2, 0.7])),
-    )
+    )  # fmt: skip
 
 
 @st.composite
@@ -126,8 +110,7 @@ def test_only_the_last_prompt_of_a_batch_decides(data: st.DataObject) -> None:
         for prompt in rest[: count - 1]:
             monitor.add(prompt)
             assert monitor.decision is None
-        if count <= len(rest):
-            monitor.add(rest[count - 1])
+        monitor.add(rest[count - 1])
         rest = rest[count:]
 
 
@@ -143,23 +126,18 @@ def test_statements_beside_a_decision_agree_with_it(data: st.DataObject) -> None
 
 def assert_agrees(test: Hypothesis, monitor: Monitor) -> None:
     """The p-value is small only for failures; each bound is on the side of the threshold that fits the decision."""
-    p = monitor.p_value
     if not monitor.prompt_count:
-        assert p is None
+        assert monitor.p_value is None
         return
-    assert p is not None
-    assert 0 < p <= 1
-    assert (p <= test.alpha_fail) is (monitor.decision == "fail")
+    assert 0 < (monitor.p_value or 0) <= 1
+    assert ((monitor.p_value or 0) <= test.alpha_fail) is (monitor.decision == "fail")
     level = max(test.alpha_fail, test.alpha_pass)
     low, high = lower_bound(monitor, level), upper_bound(monitor, level)
     assert 0 <= low <= monitor.low / monitor.prompt_count + 1e-9
     assert monitor.high / monitor.prompt_count - 1e-9 <= high <= 1
-    if level > 0.05:
-        return
-    if monitor.decision == "fail":
-        assert low > test.threshold - TOLERANCE
-    if monitor.decision == "pass":
-        assert high < (test.ceiling or test.threshold) + TOLERANCE
+    if level <= 0.05:
+        assert monitor.decision != "fail" or low > test.threshold - TOLERANCE
+        assert monitor.decision != "pass" or high < (test.ceiling or test.threshold) + TOLERANCE
 
 
 @each("hits, decision", (0, "pass"), (2, "pass"), (8, "inconclusive"), (30, "fail"))
@@ -174,11 +152,9 @@ def test_delayed_pass_is_reconsidered(hits: int, decision: str) -> None:
 @each("exact", True, False)
 def test_prompts_without_pairs_decide_nothing(exact: bool) -> None:
     """Data with one response per prompt have such prompts."""
-    monitor = Monitor(Hypothesis(0.1, 0.05, 0.05, (0, 0, 0), exact=exact))
-    assert monitor.batch_size() >= 1
-    for _ in range(3):
-        monitor.add(PromptOutcome(0))
-    monitor.end()
+    test = Hypothesis(0.1, 0.05, 0.05, (0, 0, 0), exact=exact)
+    assert Monitor(test).batch_size() >= 1
+    monitor = play_to_end(test, [PromptOutcome(0)] * 3)
     assert (monitor.decision, monitor.p_value) == ("inconclusive", None)
 
 
@@ -202,14 +178,14 @@ T, MOST, CHECKS, ALPHA = 0.1, 120, 5, 0.05
 class Together(NamedTuple):
     """Many gates of several checks at once; each array has the shape (gates, checks)."""
 
-    decisions: Ints  # 0 for open, 1 for a failure, 2 for a pass, 3 for inconclusive
-    n: Ints
-    k: Ints
-    p: Floats
-    adjusted: Floats  # by Holm
+    decisions: module.Ints  # 0 for open, 1 for a failure, 2 for a pass, 3 for inconclusive
+    n: module.Ints
+    k: module.Ints
+    p: module.Floats
+    adjusted: module.Floats  # by Holm
 
 
-def table() -> Ints:
+def table() -> module.Ints:
     """The decision after n eligible comparisons with k flips, whatever came before; 0 means continue."""
     limits = boundary(T, ALPHA / CHECKS, ALPHA, MOST)
     result = np.zeros((MOST + 1, MOST + 1), np.int64)
@@ -229,12 +205,11 @@ def table() -> Ints:
 def simulate(flips: NDArray[np.bool_]) -> Together:
     """Gates that end with their first failure, computed from flips of shape (most, gates, checks)."""
     limits, says = boundary(T, ALPHA / CHECKS, ALPHA, MOST), table()
-    ones, zeros = outcome_gains(T, "above")
+    ones, zeros = module.outcome_gains(T, "above")
     k = np.zeros(flips.shape[1:], np.int64)
     decisions, stop, peak = np.zeros_like(k), np.zeros_like(k), np.zeros(k.shape)
-    logs = np.array(
-        [[log_mean(i * ones + (n - i) * zeros) if i <= n else 0 for i in range(MOST + 1)] for n in range(MOST + 1)]
-    )
+    counts = range(MOST + 1)
+    logs = np.array([[log_mean(i * ones + (n - i) * zeros) if i <= n else 0 for i in counts] for n in counts])
     for n in range(1, MOST + 1):
         going = (decisions == 0) & ~np.any(decisions == 1, axis=1)[:, None]
         k += going & flips[n - 1]
@@ -271,9 +246,7 @@ def test_check_left_open_by_a_failure_keeps_its_error_rate() -> None:
     (0.10, (2, 3, 5, 8, 13, 60) * 10, 3, "fail"),
     (0.10, (45,) * 24, 10**9, "inconclusive"),  # a few prompts may all be equal by chance
 )
-def test_prompts_of_uneven_size_are_decided(
-    threshold: float, sizes: tuple[int, ...], flips_in: int, decision: str
-) -> None:
+def test_prompts_of_uneven_size_are_decided(threshold: float, sizes: Any, flips_in: int, decision: str) -> None:
     """Pairs flip at regular intervals in a random order of prompts; the value of a prompt is the mean of its pairs."""
     monitor = Monitor(Hypothesis(threshold, 0.05, 0.05, sizes))
     pairs = 0
@@ -290,15 +263,11 @@ def test_prompts_of_uneven_size_are_decided(
 @each("threshold", 0.05, 0.1, 0.2, 0.5)
 def test_no_flip_rate_passes_on_fewer_prompts_than_a_count(threshold: float, pairs: int) -> None:
     least = Limits().least_n(threshold)
-
-    def play_misses(prompts: int) -> Monitor:
+    for prompts, decision in ((least - 1, "inconclusive"), (10 * least, "pass")):
         test = Hypothesis(threshold, 0.05, 0.05, (pairs,) * prompts)
-        return play_to_end(test, [make_outcome(pairs, 0, pairs)] * prompts)
-
-    assert play_misses(least - 1).decision == "inconclusive"
-    many = play_misses(10 * least)
-    assert many.decision == "pass"
-    assert many.prompt_count >= least
+        monitor = play_to_end(test, [make_outcome(pairs, 0, pairs)] * prompts)
+        assert monitor.decision == decision
+        assert decision != "pass" or monitor.prompt_count >= least
 
 
 @each("pairs", 1, 4)
@@ -353,24 +322,15 @@ def row_hits(rows: Sequence[Row], protocol: str = "pairwise") -> RowHits:
     return RowHits({"protocols": {protocol: []}}, rows, protocol, "flip_rate")
 
 
-def excess(rows: Sequence[Row]) -> PromptOutcome:
-    hits = row_hits(rows)
-    return hits.outcome("f", hits.noise("f", NULL))
-
-
 def parameters(checks: Sequence[Asked], sizes: Sequence[int], *measures: str, **own: Any) -> dict[str, Any]:
     """Parameters of a run whose prompts have these numbers of pairs."""
     limits = own.pop("limits", Limits.of(max_flip_rate=0.1))
     places: list[CheckKey] = [(*key, measure) for measure in measures or MEASURES[:1] for key in checks]
     # Without labels, nothing shows that the judge can tell good from bad, and it may pass nevertheless.
     waiver = {} if own.get("labelled") else {"unlabelled_reason": "a fixture"}
-    own |= waiver
-    return {
-        "limit": sum(sizes),
-        "protocols": {protocol: [] for protocol, _ in checks},
-        **({"exchange": {}} if waiver else {}),
-        "gate": record(limits, places, sizes, **own),
-    }
+    gate = record(limits, places, sizes, **own, **waiver)
+    protocols: dict[str, list[str]] = {protocol: [] for protocol, _ in checks}
+    return {"limit": sum(sizes), "protocols": protocols, "gate": gate, **({"exchange": {}} if waiver else {})}
 
 
 def singles(outcomes: Sequence[Came], places: Sequence[Asked] = (P,)) -> list[Row]:
@@ -408,26 +368,27 @@ def run_live(config: Mapping[str, Any], prompts: Sequence[Sequence[Row]], ahead:
 
 def test_check_passes_fails_or_stays_open() -> None:
     good, bad, open_ = decide_gate([False] * 60, 60), decide_gate([True] * 60, 60), decide_gate([False] * 20, 20)
-    assert [verdict.decision for verdict in (good, bad, open_)] == ["pass", "fail", "inconclusive"]
+    verdicts = [(verdict.decision, verdict.exit_code) for verdict in (good, bad, open_)]
+    assert verdicts == [("pass", 0), ("fail", 1), ("inconclusive", 3)]
     assert only_check(good).n < 60
     assert only_check(bad).n < 10
     assert good.reason == "the flip rate is below 0.1"
     assert "0 flips in 16 verdicts do not settle 0.1, whatever the other 4 pairs would say" in open_.reason
-    assert (good.exit_code, bad.exit_code, open_.exit_code) == (0, 1, 3)
 
 
 def test_prompt_order_follows_the_rows() -> None:
     many = [True] * 6 + [False] * 60
-    assert decide_gate(many, 66).decision == "fail"
-    assert only_check(decide_gate(many, 66)).k == only_check(decide_gate(many, 66)).n < 7
-    assert decide_gate(many[::-1], 66).decision == "pass"
+    verdict = decide_gate(many, 66)
+    assert (verdict.decision, decide_gate(many[::-1], 66).decision) == ("fail", "pass")
+    assert only_check(verdict).k == only_check(verdict).n < 7
 
 
 def test_judgments_after_a_decision_count_only_as_effort() -> None:
     verdict = decide_gate([True] * 30, 100)
-    assert (verdict.effort.cases, verdict.effort.of, verdict.effort.calls) == (30, 100, 60)
+    effort = verdict.effort
+    assert (effort.cases, effort.of, effort.calls, effort.saved) == (30, 100, 60, 200 - 60)
+    assert effort.stopped == "a check has failed"
     assert only_check(verdict).n < 10
-    assert (verdict.effort.saved, verdict.effort.stopped) == (200 - 60, "a check has failed")
 
 
 def test_passed_check_drops_out_and_others_continue() -> None:
@@ -447,11 +408,10 @@ def test_failure_ends_the_gate() -> None:
     gate, rows = run_live(parameters(BOTH, (1,) * 80), pairs)
     verdict = gate.verdict()
     left, failed = verdict.checks
-    assert (verdict.decision, failed.decision) == ("fail", "fail")
-    assert (left.decision, left.skipped) == ("inconclusive", True)
+    assert (verdict.decision, failed.decision, left.decision, left.skipped) == ("fail", "fail", "inconclusive", True)
     assert left.reason == "left open, as another check had failed"
-    assert not gate.open
     assert verdict.reason.startswith("pairwise under g: ")
+    assert not gate.open
     assert len(rows) < 3 * 10
 
 
@@ -470,10 +430,8 @@ def test_cases_that_share_a_prompt_count_as_one() -> None:
 
 def test_budget_leaves_pairs_and_is_reported() -> None:
     verdict = decide_gate([False] * 10, 60, budget=20)
-    assert verdict.decision == "inconclusive"
+    assert (verdict.decision, verdict.effort.saved, only_check(verdict).skipped) == ("inconclusive", 100, False)
     assert verdict.effort.stopped == "the budget of 20 calls allows no further case"
-    assert verdict.effort.saved == 100
-    assert not only_check(verdict).skipped
 
 
 def test_flaw_is_never_a_pass() -> None:
@@ -490,6 +448,11 @@ def test_gate_without_judgments_is_inconclusive() -> None:
     assert "no valid verdict" in verdict.reason
 
 
+def excess(rows: Sequence[Row]) -> PromptOutcome:
+    hits = row_hits(rows)
+    return hits.outcome("f", hits.noise("f", NULL))
+
+
 def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came = True) -> list[Row]:
     """A pair that flips, with the outcomes of its controls; "none" for a missing control."""
     outcomes = {P: flip, ("pairwise", NULL): null, ("pairwise", RESAMPLED): again}
@@ -499,27 +462,20 @@ def noise_rows(null: Came | str = "none", again: Came | str = "none", flip: Came
 @each(
     "rows, low, high, n",
     (noise_rows(null=False), 1.0, 1.0, 1),
-    (noise_rows(null=True), 0.5, 0.5, 1),
-    (noise_rows(null=True, flip=False), 0.0, 0.0, 1),
+    (noise_rows(null=True), 0.5, 0.5, 1), (noise_rows(null=True, flip=False), 0.0, 0.0, 1),
     (noise_rows(null=False, flip=False), 0.5, 0.5, 1),
     # If the control leaves the text unchanged, a second sample measures the noise.
     (noise_rows(null="unchanged", again=True), 0.5, 0.5, 1),
-    (noise_rows(null="unchanged", again=True, flip=False), 0.0, 0.0, 1),
-    (noise_rows(again=False), 1.0, 1.0, 1),
-    (noise_rows(null=True, again=False), 0.5, 0.5, 1),
-    (noise_rows(null=False, again=True), 1.0, 1.0, 1),
+    (noise_rows(null="unchanged", again=True, flip=False), 0.0, 0.0, 1), (noise_rows(again=False), 1.0, 1.0, 1),
+    (noise_rows(null=True, again=False), 0.5, 0.5, 1), (noise_rows(null=False, again=True), 1.0, 1.0, 1),
     # Without sampling, the same request has the same answer.
-    (noise_rows(null="unchanged", again="the same"), 1.0, 1.0, 1),
-    (noise_rows(), 1.0, 1.0, 1),
+    (noise_rows(null="unchanged", again="the same"), 1.0, 1.0, 1), (noise_rows(), 1.0, 1.0, 1),
     # An unreadable noise verdict may or may not have been a flip.
-    (noise_rows(null=None), 0.5, 1.0, 0),
-    (noise_rows(null="unchanged", again=None), 0.5, 1.0, 0),
-    (noise_rows(null=None, again=None, flip=False), 0.0, 0.5, 0),
-    (noise_rows(null=None, again=False), 0.5, 1.0, 0),
-    (noise_rows(flip=None), 0.5, 1.0, 0),
-    (noise_rows(flip=None, null=True), 0.0, 0.5, 0),
+    (noise_rows(null=None), 0.5, 1.0, 0), (noise_rows(null="unchanged", again=None), 0.5, 1.0, 0),
+    (noise_rows(null=None, again=None, flip=False), 0.0, 0.5, 0), (noise_rows(null=None, again=False), 0.5, 1.0, 0),
+    (noise_rows(flip=None), 0.5, 1.0, 0), (noise_rows(flip=None, null=True), 0.0, 0.5, 0),
     (noise_rows(flip=None, null=None), 0.0, 1.0, 0),
-)
+)  # fmt: skip
 def test_flips_are_compared_with_the_noise(rows: list[Row], low: float, high: float, n: int) -> None:
     result = excess(rows)
     assert (result.low, result.high, result.n, result.invalid, result.pairs) == ((low,), (high,), n, 1 - n, 1)
@@ -532,19 +488,16 @@ def test_ineligible_pair_has_no_value_beside_the_noise() -> None:
 
 
 def test_excess_over_noise_decides() -> None:
-    def of(outcomes: dict[Asked, Came], limits: Limits) -> Any:
-        rows = [one for at in range(200) for one in pair(f"c{at}", f"p{at}", outcomes)]
-        config = parameters([P], (1,) * 200, "excess_flip_rate", limits=limits)
+    def decide_beside(null: bool) -> Any:
+        rows = [one for at in range(200) for one in pair(f"c{at}", f"p{at}", {P: True, ("pairwise", NULL): null})]
+        config = parameters([P], (1,) * 200, "excess_flip_rate", limits=Limits.of(max_flip_rate=0.3))
         return only_check(replay_gate(config, rows).verdict())
 
-    noisy: dict[Asked, Came] = {P: True, ("pairwise", NULL): True}
-    same = of(noisy, Limits.of(max_flip_rate=0.3))
+    same, more = decide_beside(null=True), decide_beside(null=False)
     assert (same.decision, same.value, same.reference, same.only_here, same.only_there) == ("pass", 1.0, 1.0, 0, 0)
     assert -1 <= same.lower <= 0 <= same.upper < 0.301
     assert only_check(decide_gate([True] * 200, 200)).decision == "fail"
-    more = of({**noisy, ("pairwise", NULL): False}, Limits.of(max_flip_rate=0.3))
-    assert (more.decision, more.reference) == ("fail", 0.0)
-    assert more.lower > 0.299
+    assert (more.decision, more.reference, more.lower > 0.299) == ("fail", 0.0, True)
 
 
 def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
@@ -556,20 +509,16 @@ def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:
 
 @each(
     "now, then, decision",
-    ([True] * 20, [False] * 20, "fail"),
-    ([False] * 20, [True] * 20, "pass"),
-    ([True] * 120, [True] * 120, "pass"),
+    ([True] * 20, [False] * 20, "fail"), ([False] * 20, [True] * 20, "pass"), ([True] * 120, [True] * 120, "pass"),
     # A rise fails above 0 and passes below .05; between them the check continues.
     ([*[False] * 49, True] * 4, [True, *[False] * 49] * 4, "pass"),
     ([True, *[False] * 9] * 40, [False] * 400, "fail"),
     # Missing evidence of a rise is no evidence of its absence.
     ([False] * 42, [False] * 42, "inconclusive"),
     ([True, *[False] * 9] * 4, [False] * 40, "inconclusive"),
-    ([False] * 110 + [None] * 10, [False] * 120, "pass"),
-    ([None] * 20 + [False] * 100, [False] * 120, "inconclusive"),
-    ([True] * 3, [False] * 3, "inconclusive"),
-    ([None] * 20, [False] * 20, "inconclusive"),
-)
+    ([False] * 110 + [None] * 10, [False] * 120, "pass"), ([None] * 20 + [False] * 100, [False] * 120, "inconclusive"),
+    ([True] * 3, [False] * 3, "inconclusive"), ([None] * 20, [False] * 20, "inconclusive"),
+)  # fmt: skip
 def test_rise_over_the_baseline_decides(now: list[Came], then: list[bool], decision: str) -> None:
     config = parameters([P], (1,) * len(now), "flip_rate_rise", baseline=baseline(then), limits=Limits.of())
     check = only_check(replay_gate(config, singles(now)).verdict())
@@ -587,10 +536,8 @@ def test_pairs_missing_from_the_baseline_are_not_compared() -> None:
     there, _ = row_hits(singles([True, False])).count("f")
     outcomes = [row_hits(pair(f"c{at}", f"p{at}", {P: True})).outcome("f", there) for at in range(3)]
     assert [(one.n, one.k, one.low, one.high, one.only_here) for one in outcomes] == [
-        (1, 1, (0.5,), (0.5,), 0),
-        (1, 1, (1.0,), (1.0,), 1),
-        (0, 0, (), (), 0),
-    ]
+        (1, 1, (0.5,), (0.5,), 0), (1, 1, (1.0,), (1.0,), 1), (0, 0, (), (), 0)
+    ]  # fmt: skip
 
 
 def test_prompts_with_several_pairs_report_their_mean() -> None:
@@ -609,10 +556,8 @@ def test_prompts_with_several_pairs_report_their_mean() -> None:
 @each("most, invalid, of", (0.29, 29, 100), (0.2, 20, 100), (0.07, 7, 100), (0.57, 57, 100), (0.1, 3, 30))
 def test_tolerated_share_of_invalid_verdicts_may_pass(most: float, invalid: int, of: int) -> None:
     limits = Limits.of(max_flip_rate=0.3, max_invalid_rate=most)
-    monitor = Monitor(Hypothesis(0.3, 0.05, 0.05, (1,) * of, max_invalid_rate=most))
-    for at in range(of):
-        monitor.add(PromptOutcome(1, invalid=1) if at < invalid else PromptOutcome(1, (0.0,), (0.0,), 1))
-    monitor.end()
+    test = Hypothesis(0.3, 0.05, 0.05, (1,) * of, max_invalid_rate=most)
+    monitor = play_to_end(test, [LOST] * invalid + [MISS] * (of - invalid))
     check = build_check((P[0], None, P[1]), monitor, "flip_rate", 0.3, 1.0, limits, 1)
     assert (check.invalid, check.n) == (invalid, of - invalid)
     assert (check.decision, check.reason[:11]) == ("pass", "upper bound")

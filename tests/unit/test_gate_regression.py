@@ -58,15 +58,11 @@ NOTHING = "no comparison is eligible and valid in both runs"
         ("0" * 100, "0" * 70 + "?" * 30, "inconclusive", "30 of 100 verdicts are invalid: more than 0.2 of them"),
         # Each invalid verdict may hide a flip of this run only.
         ("0" * 100, "0" * 97 + "???", "inconclusive", "a rise of -2.3 to 7.6 points may be more than 5"),
-        ("0" * 200, "0" * 199 + "?", "pass", None),
-        ("0" * 200, "?" + "0" * 199, "pass", None),
+        ("0" * 200, "0" * 199 + "?", "pass", None), ("0" * 200, "?" + "0" * 199, "pass", None),
         ("0" * 10, "1" * 7 + "???", "fail", None),
-        ("???????", "0000000", "inconclusive", NOTHING),
-        ("0000000", "???????", "inconclusive", NOTHING),
-        ("0000000", "xxxxxxx", "inconclusive", NOTHING),
-        ("ttttt00000", "00000ttttt", "inconclusive", NOTHING),
-        ("00000000", "", "inconclusive", NOTHING),
-        ("", "00000000", "inconclusive", NOTHING),
+        ("???????", "0000000", "inconclusive", NOTHING), ("0000000", "???????", "inconclusive", NOTHING),
+        ("0000000", "xxxxxxx", "inconclusive", NOTHING), ("ttttt00000", "00000ttttt", "inconclusive", NOTHING),
+        ("00000000", "", "inconclusive", NOTHING), ("", "00000000", "inconclusive", NOTHING),
         ("", "", "inconclusive", NOTHING),
         # Few of the new run's comparisons are eligible.
         ("0" * 500, "0" * 99 + "t" * 401, "inconclusive", "only 19.8% of the comparisons are eligible"),
@@ -74,9 +70,9 @@ NOTHING = "no comparison is eligible and valid in both runs"
 def test_single_check_decides(before: str, now: str, decision: str, reason: str | None) -> None:
     verdict = compare(before, now)
     check = only_check(verdict)
-    assert (verdict.decision, check.decision) == (decision, decision)
+    assert (verdict.decision, check.decision, check.measure) == (decision, decision, "flip_rate_rise")
+    assert (verdict.threshold, check.threshold) == (None, 0.05)
     assert check.reason.startswith(reason or "")
-    assert (verdict.threshold, check.threshold, check.measure) == (None, 0.05, "flip_rate_rise")
 
 
 def test_pairs_are_counted_where_both_runs_have_them() -> None:
@@ -109,8 +105,7 @@ def test_counts_and_p_values_agree_with_a_second_count(pairs: list[tuple[str, st
         assert (check.decision == "fail") <= (expected <= 0.05)
     else:
         assert (check.p_value, check.value, check.decision) == (None, None, "inconclusive")
-    if check.lower is not None and check.lower > 0:
-        assert check.p_value <= 0.05
+    assert (check.lower or 0) <= 0 or check.p_value <= 0.05
     if check.decision == "pass":
         assert check.upper < 0.05
         assert check.invalid <= 0.2 * sum(new in "10?!" for _, new in pairs)
@@ -129,20 +124,23 @@ def test_additional_flip_never_helps(before: str, data: st.DataObject) -> None:
 
 
 def test_fewer_pairs_than_the_limit_never_pass() -> None:
-    assert compare("0" * 80, "0" * 80, Limits.of(min_n=80)).decision == "pass"
-    check = only_check(compare("0" * 80, "0" * 80, Limits.of(min_n=81)))
-    assert (check.decision, check.needed) == ("inconclusive", 81)
-    assert compare("0" * 400, "0" * 399 + "?", Limits.of(max_invalid_rate=0.001)).decision == "inconclusive"
-    assert compare("0" * 400, "0" * 399 + "?", Limits.of(max_invalid_rate=0.1)).decision == "pass"
-    assert compare("0" * 42, "0" * 42, Limits.of(max_rise=0.1)).decision == "pass"
+    for before, now, limits, decision, needed in (
+        ("0" * 80, "0" * 80, Limits.of(min_n=80), "pass", None),
+        ("0" * 80, "0" * 80, Limits.of(min_n=81), "inconclusive", 81),
+        ("0" * 400, "0" * 399 + "?", Limits.of(max_invalid_rate=0.001), "inconclusive", None),
+        ("0" * 400, "0" * 399 + "?", Limits.of(max_invalid_rate=0.1), "pass", None),
+        ("0" * 42, "0" * 42, Limits.of(max_rise=0.1), "pass", None),
+    ):
+        check = only_check(compare(before, now, limits))
+        assert check.decision == decision
+        assert needed in (None, check.needed)
 
 
 def test_pairs_of_one_prompt_count_for_less() -> None:
-    assert compare("0" * 20, "1" * 20).decision == "fail"
+    assert compare("0" * 20, "1" * 20).decision == compare("0" * 40, "1" * 40, prompts=20).decision == "fail"
     check = only_check(compare("0" * 20, "1" * 20, prompts=4))
     assert check.decision == "inconclusive"
     assert check.reason == "only 4 prompts; at least 59 are needed to pass at 0.05"
-    assert only_check(compare("0" * 40, "1" * 40, prompts=20)).decision == "fail"
     few, enough = (only_check(compare("0" * 240, "0" * 240, prompts=prompts)) for prompts in (58, 60))
     assert (few.decision, enough.decision) == ("inconclusive", "pass")
     assert few.needed >= 240
@@ -165,10 +163,8 @@ def test_passing_gate_states_the_reason() -> None:
     two = [*rows("0" * 80), *rows("0" * 80, attack="g")]
     old, new = make_run(two, "before"), make_run(two)
     assert decide(old, new, Limits.of()).reason == "none of 2 flip rates rose by 5 points or more since the baseline"
-    risen = compare("0" * 1000, "1" * 20 + "0" * 980)
-    assert risen.reason == (
-        "the flip rate did not rise by 5 points or more since the baseline (but pairwise under f did rise)"
-    )
+    risen = compare("0" * 1000, "1" * 20 + "0" * 980).reason
+    assert risen == "the flip rate did not rise by 5 points or more since the baseline (but pairwise under f did rise)"
 
 
 @each(
@@ -186,12 +182,9 @@ def test_threshold_and_baseline_must_both_hold(before: str, now: str, threshold:
     alone = finished.decide(make_run(rows(now)), Limits.of(max_flip_rate=threshold)).checks
     # Failures are adjusted over both.
     assert verdict.checks[0].p_value == alone[0].p_value
-    adjusted = holm([check.p_value or 1.0 for check in verdict.checks])
-    assert [check.p_adjusted for check in verdict.checks] == adjusted
-    if decision == "pass":
-        assert verdict.reason == (
-            "the flip rate is below 0.5 and the flip rate did not rise by 5 points or more since the baseline"
-        )
+    assert [check.p_adjusted for check in verdict.checks] == holm([check.p_value or 1.0 for check in verdict.checks])
+    below = "the flip rate is below 0.5 and the flip rate did not rise by 5 points or more since the baseline"
+    assert decision != "pass" or verdict.reason == below
 
 
 def test_controls_and_one_sided_protocols_are_no_checks() -> None:
@@ -222,11 +215,9 @@ def test_incomparable_runs_are_refused(changes: dict[str, Any], message: str) ->
     for old, new in ((usual, other), (other, usual)):
         with pytest.raises(UsageError) as caught:
             decide(old, new, Limits.of())
-        text = str(caught.value)
-        assert message in text
-        assert "usual" in text
-        assert r"other\x1b folder" in text
-        assert "\n" not in text
+        assert "\n" not in str(caught.value)
+        for part in (message, "usual", r"other\x1b folder"):
+            assert part in str(caught.value)
     if message.startswith(("is ", "must")):
         with pytest.raises(UsageError, match=f"the baseline {message[:10]}"):
             check_comparable(other, usual)
@@ -259,8 +250,8 @@ def test_differences_between_runs_are_reported(old: dict[str, Any], new: dict[st
 
 def test_differing_rewrites_are_reported() -> None:
     def written(*texts: str, attack: str = "f", reasons: tuple[str, ...] = ()) -> tuple[Rewrite, ...]:
-        pairs = [(f"c{i}", Response("x", (text,), attack)) for i, text in enumerate(texts)]
-        return tuple(Rewrite(name, response, ("t",), "rules", reasons) for name, response in pairs)
+        responses = [Response("x", (text,), attack) for text in texts]
+        return tuple(Rewrite(f"c{at}", one, ("t",), "rules", reasons) for at, one in enumerate(responses))
 
     run = make_run(rows("0" * 9))
     old = replace(run, path=Path("before"), rewrites=(*written("a", "b", "c"), *written("a", attack="null")))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from builders import row, scored
 from gate_builders import check, make_run, rows, verdict
-from hypothesis import assume, given, settings as hypothesis_settings, strategies as st
+from hypothesis import assume, given, strategies as st
 from loops import each
 from scipy.stats import binom
 from test_gate_view import render_gate
@@ -70,9 +70,8 @@ def refusal_message(path: Path) -> str:
     with pytest.raises(DataError) as caught:
         load_settings(path)
     message = str(caught.value)
-    assert caught.value.exit_code == 2
+    assert (caught.value.exit_code, message) == (2, printable.line(message))
     assert message.startswith(printable.line(str(path)))
-    assert message == printable.line(message)
     assert len(message) < 1500
     return message.removeprefix(printable.line(str(path)))
 
@@ -100,22 +99,16 @@ def test_empty_table_keeps_the_gate_defaults(tmp_path: Path, text: str) -> None:
     assert merge_limits(load_settings(write_file(tmp_path, text)), {}) == Limits.of() == merge_limits({}, {})
 
 
-@each(
-    "options, others",
-    ({}, OWN),
-    ({"max_flip_rate": 0.3}, {}),
-    ({"min_n": 1, "certify": False, "confidence": 0.95}, OWN),
-    ({"max_flip_rate": 0.3, "max_invalid_rate": 1.0}, {}),
-)
-def test_command_line_wins_over_the_file(tmp_path: Path, options: dict[str, Any], others: dict[str, float]) -> None:
-    expected = Limits.of(**{**VALUES, **options, "others": others})
-    assert merge_limits(load_settings(write_file(tmp_path, WHOLE)), options) == expected
-
-
-def test_out_of_range_option_is_refused_with_and_without_a_file() -> None:
-    for settings in ({}, {"max_flip_rate": 0.1}):
+def test_command_line_wins_over_the_file_and_is_checked(tmp_path: Path) -> None:
+    settings = load_settings(write_file(tmp_path, WHOLE))
+    for options, others in (
+        ({}, OWN), ({"max_flip_rate": 0.3}, {}), ({"min_n": 1, "certify": False, "confidence": 0.95}, OWN),
+        ({"max_flip_rate": 0.3, "max_invalid_rate": 1.0}, {}),
+    ):  # fmt: skip
+        assert merge_limits(settings, options) == Limits.of(**{**VALUES, **options, "others": others}), options
+    for one in ({}, settings):
         with pytest.raises(UsageError, match=r"^--max-flip-rate 2: expected a share"):
-            merge_limits(settings, {"max_flip_rate": 2.0})
+            merge_limits(one, {"max_flip_rate": 2.0})
 
 
 class TestFileLocation:
@@ -128,19 +121,10 @@ class TestFileLocation:
         assert limits == load_settings(top) != {}
         (tmp_path / "a" / SHARED_FILE).mkdir()  # missing file
         assert load_settings() == limits
-        middle = write_file(inner, "[project]\nname = 'other'\n")
-        assert load_settings() == {}
-        with pytest.raises(DataError, match=r"expected a table \[tool\.distract\.gate\]; add it"):
-            load_settings(middle)
-
-    @each("text", "", "[tool.ruff]\nline-length = 100\n", "[tool.distract]\n")
-    def test_no_table_means_no_settings_unless_the_file_was_given(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-    ) -> None:
-        monkeypatch.chdir(tmp_path)
-        path = write_file(tmp_path, text)
-        assert load_settings() == {}
-        assert refusal_message(path) == ": expected a table [tool.distract.gate]; add it, or name another file"
+        for text in ("[project]\nname = 'other'\n", "", "[tool.ruff]\nline-length = 100\n", "[tool.distract]\n"):
+            nearest = write_file(inner, text)
+            assert load_settings() == {}, text
+            assert refusal_message(nearest) == ": expected a table [tool.distract.gate]; add it, or name another file"
 
     def test_deleted_folder_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         gone = tmp_path / "gone"
@@ -174,10 +158,7 @@ class TestFileLocation:
     (GATE + "max-flip-rate = true", "gate.max-flip-rate: expected a share, such as 0.10, found true"),
     (GATE + "max-flip-rate = '10%'", "gate.max-flip-rate: expected a share, such as 0.10, found '10%'"),
     (GATE + "max-flip-rate = 10", "expected a share between 0.000001 and 1, such as 0.10, found 10"),
-    (GATE + "max-flip-rate = nan", "expected a share between 0.000001 and 1, such as 0.10, found nan"),
     (GATE + "max-flip-rate = -inf", "gate.max-flip-rate: expected a share, such as 0.10, found -inf"),
-    (GATE + "max-flip-rate = 0", "expected a share between 0.000001 and 1, such as 0.10, found 0"),
-    (GATE + "max-flip-rate = 1.0", "expected a share between 0.000001 and 1, such as 0.10, found 1.0"),
     (GATE + "max-flip-rate = 1e400", "gate.max-flip-rate: expected a share, such as 0.10, found inf"),
     (GATE + "confidence = " + "9" * 400, "gate.confidence: expected a share, such as 0.10, found a number that is"),
     (GATE + "certify = 0x" + "f" * 9000, "certify: expected true or false, found a number that is far too large"),
@@ -191,7 +172,6 @@ class TestFileLocation:
     (GATE + "certify = 1", "gate.certify: expected true or false, found 1"),
     (GATE + "certify = 2026-01-01", "gate.certify: expected true or false, found datetime.date(2026, 1, 1)"),
     (GATE + "margin = -0.1", "gate.margin: expected a number from 0 to 1000, such as 0.5, found -0.1"),
-    (GATE + "margin = nan", "gate.margin: expected a number from 0 to 1000, such as 0.5, found nan"),
     (GATE + "max-shift = inf", "gate.max-shift: expected a number from 0, such as 0.5, found inf"),
     (GATE + "max-shift = '1'", "gate.max-shift: expected a number from 0, such as 0.5, found '1'"),
     (GATE + "max-exchange-rate = true", "max-exchange-rate: expected a number from 0, such as 0.5, found true"),
@@ -236,53 +216,47 @@ NUMBERS = st.one_of(
 )
 
 
-@hypothesis_settings(deadline=None)  # a file each
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("settings")
+
+
 @given(st.sampled_from(sorted(KEYS)), NUMBERS)
-def test_file_accepts_the_same_numbers_as_a_gate(
-    tmp_path_factory: pytest.TempPathFactory, key: str, number: float
-) -> None:
-    path = write_file(tmp_path_factory.getbasetemp(), f"{GATE}{key} = {number!r}\n", "number.toml")
+def test_file_accepts_the_same_numbers_as_a_gate(folder: Path, key: str, number: float) -> None:
+    path = write_file(folder, f"{GATE}{key} = {number!r}\n")
     try:
         Limits.of(**{KEYS[key]: number})
         taken = isinstance(number, int) or key != "min-n"
     except UsageError:
         taken = False
     if taken:
-        settings = load_settings(path)
-        assert settings == {KEYS[key]: number}
-        assert merge_limits(settings, {}) == Limits.of(**{KEYS[key]: number})
+        assert load_settings(path) == {KEYS[key]: number}
+        assert merge_limits({KEYS[key]: number}, {}) == Limits.of(**{KEYS[key]: number})
     else:
         assert "tool.distract.gate" in refusal_message(path)
 
 
-@hypothesis_settings(deadline=None)  # a file each
 @given(st.dictionaries(st.sampled_from(["prolixity", "pairwise", "absolute/sycophancy"]), st.floats(1e-6, 0.999)))
-def test_rates_round_trip(tmp_path_factory: pytest.TempPathFactory, rates: dict[str, float]) -> None:
+def test_rates_round_trip(folder: Path, rates: dict[str, float]) -> None:
     text = RATES + "".join(f"{json.dumps(name)} = {rate!r}\n" for name, rate in rates.items())
-    limits = merge_limits(load_settings(write_file(tmp_path_factory.getbasetemp(), text, "rates.toml")), {})
-    assert limits == Limits.of(others=rates)
+    assert merge_limits(load_settings(write_file(folder, text)), {}) == Limits.of(others=rates)
 
 
-@hypothesis_settings(deadline=None)  # a file each
 @given(st.text() | st.binary())
-def test_any_text_is_settings_or_one_line(tmp_path_factory: pytest.TempPathFactory, text: str | bytes) -> None:
+def test_any_text_is_settings_or_one_line(folder: Path, text: str | bytes) -> None:
     raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-    refusal_message(write_file(tmp_path_factory.getbasetemp(), raw, "any.toml"))
+    refusal_message(write_file(folder, raw))
 
 
-@hypothesis_settings(deadline=None)  # a file each
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2),
-        max_leaves=4,
-    ),
-    st.sampled_from([*KEYS, "certify", "max-flip-rates", "other", "\x1b[2J"]),
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+ANYTHING = st.recursive(
+    SCALARS, lambda one: st.lists(one, max_size=2) | st.dictionaries(st.text(), one, max_size=2), max_leaves=4
 )
-def test_any_value_of_any_key_is_settings_or_one_line(
-    tmp_path_factory: pytest.TempPathFactory, value: object, key: str
-) -> None:
-    path = write_file(tmp_path_factory.getbasetemp(), f"{GATE}{json.dumps(key)} = {_toml(value)}\n", "value.toml")
+
+
+@given(ANYTHING, st.sampled_from([*KEYS, "certify", "max-flip-rates", "other", "\x1b[2J"]))
+def test_any_value_of_any_key_is_settings_or_one_line(folder: Path, value: object, key: str) -> None:
+    path = write_file(folder, f"{GATE}{json.dumps(key)} = {_toml(value)}\n")
     try:
         settings = load_settings(path)
     except DataError:
@@ -306,11 +280,10 @@ def _toml(value: object) -> str:
 class TestSettingsOutsideTheGate:
     @each(
         "text, expected",
-        ("", (None, None, None)),
-        ("[tool.distract]", (None, None, None)),
+        ("", (None, None, None)), ("[tool.distract]", (None, None, None)),
         ("[tool.distract]\njudge = 'j'\n[tool.distract.gate]", ("j", None, {})),
         ("[tool.distract]\nstore = '/s'", (None, Path("/s"), None)),
-    )
+    )  # fmt: skip
     def test_settings_for_tests_are_read(self, tmp_path: Path, text: str, expected: tuple[Any, ...]) -> None:
         project = read_project(write_file(tmp_path, text))
         assert (project.judge, project.store, project.command("gate")) == expected
@@ -337,20 +310,11 @@ def limit(tail: TailTest, n: int) -> int:
     return int(tail.limit(np.array([n]))[0])
 
 
-def chance(tail: TailTest, n: int, rate: float) -> float:
-    return float(tail.power(np.array([n]), rate)[0])
-
-
-@each("n, passing, failing", (50, 1, 10), (100, 4, 16), (200, 12, 28), (400, 29, 51))
-def test_limits_at_a_tenth_match_published_values(n: int, passing: int, failing: int) -> None:
-    assert limit(PASSES, n) == passing
-    assert n - limit(FAILS, n) == failing
-
-
-@each("flips, n", (0, 29), (1, 46), (2, 61), (3, 76), (5, 103), (10, 167))
-def test_passing_numbers_match_published_values(flips: int, n: int) -> None:
-    assert limit(PASSES, n) == flips
-    assert limit(PASSES, n - 1) == flips - 1
+def test_limits_at_a_tenth_match_published_values() -> None:
+    for n, passing, failing in ((50, 1, 10), (100, 4, 16), (200, 12, 28), (400, 29, 51)):
+        assert (limit(PASSES, n), n - limit(FAILS, n)) == (passing, failing), n
+    for flips, n in ((0, 29), (1, 46), (2, 61), (3, 76), (5, 103), (10, 167)):
+        assert (limit(PASSES, n), limit(PASSES, n - 1)) == (flips, flips - 1), n
 
 
 @given(thresholds, levels, st.integers(1, 300))
@@ -398,25 +362,21 @@ def test_live_cap_is_the_smallest_that_reaches_the_power(rate: float, power: flo
     ((0.0, 0.05, 0.9, 0.95), "--max-flip-rate 0: expected a share"),
     ((1.0, 0.05, 0.9, 0.95), "--max-flip-rate 1: expected a share"),
     ((0.1, -0.1, 0.9, 0.95), "--true-rate -0.1: expected a share from 0 to 1"),
-    ((0.1, 1.1, 0.9, 0.95), "--true-rate 1.1: expected"),
-    ((0.1, float("nan"), 0.9, 0.95), "--true-rate nan: expected"),
+    ((0.1, 1.1, 0.9, 0.95), "--true-rate 1.1: expected"), ((0.1, float("nan"), 0.9, 0.95), "--true-rate nan: expected"),
     ((0.1, 0.05, 0.49, 0.95), "--power 0.49: expected a share from 0.5 to below 1"),
-    ((0.1, 0.05, 1.0, 0.95), "--power 1: expected"),
-    ((0.1, 0.05, float("nan"), 0.95), "--power nan: expected"),
+    ((0.1, 0.05, 1.0, 0.95), "--power 1: expected"), ((0.1, 0.05, float("nan"), 0.95), "--power nan: expected"),
     ((0.1, 0.05, 0.9, 1.0), "--confidence 1: expected"),
     ((0.1, 0.05, 0.9, 0.95, 0), "--checks 0: expected a number of checks from 1"),
     ((0.1, 0.05, 0.9, 0.95, 10**9), "--checks 1000000000: expected"),
     ((0.1, 0.1, 0.9, 0.95), "is the threshold itself"),
     ((0.1, 0.10001, 0.9, 0.95), "needs more than 5,000 eligible comparisons"),
-    ((0.1, np.nextafter(0.1, 0), 0.9, 0.95), "more than 5,000"),
-    ((0.5, 0.49, 0.9, 0.95), "more than 5,000"),
+    ((0.1, np.nextafter(0.1, 0), 0.9, 0.95), "more than 5,000"), ((0.5, 0.49, 0.9, 0.95), "more than 5,000"),
     ((1e-6, 0.0, 0.9, 0.95), "more than 5,000"),
-)
+)  # fmt: skip
 def test_unplannable_gate_is_one_line(arguments: tuple[float, float, float, float], words: str) -> None:
     with pytest.raises(UsageError, match=words) as raised:
         analyse_power(*arguments)
-    assert raised.value.exit_code == 2
-    assert "\n" not in str(raised.value)
+    assert (raised.value.exit_code, "\n" in str(raised.value)) == (2, False)
 
 
 def test_ends_of_the_range_are_handled() -> None:
@@ -428,14 +388,15 @@ def test_plan_prints_as_expected() -> None:
     lines = list(power_report(analyse_power(0.1, 0.02, 0.9, 0.95, 2)))
     aim = "A judge whose true flip rate is 0.02 should pass at a threshold of 0.1 with a chance of 90%"
     assert lines[0] == f"{aim}, at 95% confidence."
-    assert "103 eligible comparisons or more. With 103, at most 5 flips pass: a chance of 98.2%" in lines[1]
     assert lines[2].startswith("A live gate: ")
-    assert "not eligible comparisons" in lines[3]
-    assert "does not grow steadily" in lines[4]
-    assert "each is planned for 95%" in lines[5]
+    for at, words in (
+        (1, "103 eligible comparisons or more. With 103, at most 5 flips pass: a chance of 98.2%"),
+        (3, "not eligible comparisons"), (4, "does not grow steadily"), (5, "each is planned for 95%"),
+    ):  # fmt: skip
+        assert words in lines[at]
     failing = " ".join(power_report(analyse_power(0.1, 1.0, 0.9, 0.95, 2)))
-    assert "With 2, at least 2 flips fail" in failing
-    assert "A gate fails with any of its 2 checks" in failing
+    for words in ("With 2, at least 2 flips fail", "A gate fails with any of its 2 checks"):
+        assert words in failing
 
 
 def test_document_is_json() -> None:
@@ -487,10 +448,9 @@ def gate(gains: Sequence[float], losses: Sequence[float] = (), **limits: Any) ->
 )
 def test_shift_is_bounded(gains: list[float], limit: float, decision: str, reason: str) -> None:
     verdict = gate(gains, max_shift=limit)
-    assert (verdict.decision, verdict.threshold) == (decision, None)
-    assert reason in verdict.reason
-    (check,) = verdict.checks
-    assert (check.measure, check.unit, check.k, check.n) == ("shift", "points", None, len(gains))
+    assert (verdict.decision, verdict.threshold, reason in verdict.reason) == (decision, None, True), verdict.reason
+    checks = [(check.measure, check.unit, check.k, check.n) for check in verdict.checks]
+    assert checks == [("shift", "points", None, len(gains))]
 
 
 @each(
@@ -505,16 +465,16 @@ def test_shift_is_bounded(gains: list[float], limit: float, decision: str, reaso
 )
 def test_exchange_rate_is_bounded(losses: list[float], limit: float, decision: str, reason: str) -> None:
     verdict = gate(USUAL, losses, max_exchange_rate=limit)
-    assert verdict.decision == decision
-    assert reason in verdict.reason
-    gains = [3.0 + gain for gain in USUAL]
-    assert losses != [1.0] * 60 or gate(gains, losses, max_exchange_rate=1).decision == "fail"
+    assert (verdict.decision, reason in verdict.reason) == (decision, True), verdict.reason
+
+
+def test_exchange_rate_of_large_gains_fails() -> None:
+    assert gate([3.0 + gain for gain in USUAL], [1.0] * 60, max_exchange_rate=1).decision == "fail"
 
 
 def test_means_without_bounds_are_one_line() -> None:
-    run = run_of(gain_rows(USUAL), scales={"absolute": [None, 7]})
     with pytest.raises(UsageError, match=r"the scores of absolute have no bounds.* declare scale=.* --max-win-rate"):
-        decide(run, Limits.of(max_shift=1))
+        decide(run_of(gain_rows(USUAL), scales={"absolute": [None, 7]}), Limits.of(max_shift=1))
     narrow = run_of(gain_rows(USUAL), scales={"absolute": [3, 5]})
     assert decide(narrow, Limits.of(max_shift=0.5)).decision == "pass"
 
@@ -536,13 +496,12 @@ def test_confidence_sets_the_bounds() -> None:
 
 
 def test_unreadable_and_few_verdicts_do_not_pass() -> None:
-    parts = gain_rows(USUAL)
-    lost = list(parts)
-    for at, one in enumerate(parts):
-        if one.design == "fixed" and int(one.case[1:]) < 20:
-            lost[at] = replace(one, judgments=(replace(one.judgments[0], failure="no verdict"),))
+    failed = replace(scored((4, 4), (4, 4)), failure="no verdict")
+    first = [one.design == "fixed" and int(one.case[1:]) < 20 for one in gain_rows(USUAL)]
+    pairs = zip(gain_rows(USUAL), first, strict=True)
+    lost = [replace(one, judgments=(failed,)) if is_first else one for one, is_first in pairs]
     assert "20 of 60 verdicts are invalid" in decide(run_of(lost), Limits.of(max_shift=0.5)).reason
-    assert "--min-n 61" in decide(run_of(parts), Limits.of(max_shift=0.5, min_n=61)).reason
+    assert "--min-n 61" in gate(USUAL, max_shift=0.5, min_n=61).reason
 
 
 def test_worths_join_the_other_checks() -> None:

@@ -25,8 +25,7 @@ NOTHING = skipped(measure="flip_rate_rise", skipped=False, only_here=0, only_the
 
 
 def render(*checks: Check, decision: Decision = "fail", notes: tuple[str, ...] = (), names: str = "before") -> str:
-    result = verdict(decision, *checks, threshold=None, notes=notes)
-    text = print_parts(comparison_report(names, "runs/now", result))
+    text = print_parts(comparison_report(names, "runs/now", verdict(decision, *checks, threshold=None, notes=notes)))
     fits(text)
     assert "…" not in text
     return text
@@ -34,10 +33,8 @@ def render(*checks: Check, decision: Decision = "fail", notes: tuple[str, ...] =
 
 def test_rises_bounds_and_counts_are_shown() -> None:
     text = render(CHECK, notes=("judge: a, then b",))
-    lines = [one.split() for one in text.splitlines()]
-    assert ["before", "now", "rise", "+/−", "n", "p"] in lines
-    assert ["prolixity", "10.0", "40.0", "+30.0", "13/1", "40", "0.002"] in lines
-    assert ["worse", "15.3–44.7"] in lines
+    for line in ("before now rise +/− n p", "prolixity 10.0 40.0 +30.0 13/1 40 0.002", "worse 15.3–44.7"):
+        assert line.split() in [one.split() for one in text.splitlines()]
     assert text.startswith("before: before · now: runs/now\n")
     assert "\nFAIL: the gate is a fail (largest rise 5 points, one-sided 95.0% bounds)\n" in text
     assert text.endswith("\n\njudge: a, then b\n")
@@ -80,10 +77,8 @@ def test_widest_figures_and_names_fit() -> None:
     )  # fmt: skip
     small = replace(wide, n=1, only_here=1, only_there=0, lower=-0.562, upper=1.0, value=1.0, p_adjusted=1.0)
     text = render(wide, small, replace(wide, attack="assertiveness"))
-    assert "<0.001" in text
-    assert "-56.2 to 100.0" in text
-    assert "+100.0" in text
-    assert "1234/123  4321" in text
+    for figure in ("<0.001", "-56.2 to 100.0", "+100.0", "1234/123  4321"):
+        assert figure in text
 
 
 def test_hostile_names_are_shown_verbatim() -> None:
@@ -96,35 +91,33 @@ def test_hostile_names_are_shown_verbatim() -> None:
 
 def test_no_checks_print_no_table() -> None:
     text = render(decision="inconclusive")
-    assert "bounds" not in text
-    assert "INCONCLUSIVE: " in text
+    assert ("bounds" in text, "INCONCLUSIVE: " in text) == (False, True)
 
 
 @each("decisions", *(case for size in (1, 2, 3) for case in product(DECISIONS, repeat=size)))
 def test_any_failure_fails_and_all_passes_pass(decisions: tuple[Decision, ...]) -> None:
     checks = [check(one, attack=f"f{index}") for index, one in enumerate(decisions)]
-    decision, reason = combine_checks(checks, None)
-    expected = "fail" if "fail" in decisions else "inconclusive" if "inconclusive" in decisions else "pass"
-    assert decision == expected
-    if expected == "pass":
-        below = f"all {len(checks)} flip rates are" if len(checks) > 1 else "the flip rate is"
-        assert reason == f"{below} below 0.1"
+    decision = next(one for one in ("fail", "inconclusive", "pass") if one in decisions)
+    if decision == "pass":
+        reason = f"{f'all {len(checks)} flip rates are' if len(checks) > 1 else 'the flip rate is'} below 0.1"
     else:
         more = decisions.count(decision) - 1
-        message = f"pairwise under f{decisions.index(decision)}: it is a {decision}"
-        assert reason == message + (f" (and {more} more)" if more else "")
+        reason = f"pairwise under f{decisions.index(decision)}: it is a {decision}"
+        reason += f" (and {more} more)" if more else ""
+    assert combine_checks(checks, None) == (decision, reason)
 
 
-def test_combined_gate_fails_closed() -> None:
-    nothing = "no attack was measured (controls are not checked)"
-    assert combine_checks([], None) == ("inconclusive", nothing)
-    assert combine_checks([check("pass")], "unfinished") == ("inconclusive", "unfinished")
-    assert combine_checks([check("fail")], "unfinished") == ("inconclusive", "unfinished")
-
-
-def test_skipped_checks_do_not_count_beside_a_failure() -> None:
-    assert combine_checks([skipped(), check("fail")], None) == ("fail", "pairwise under prolixity: it is a fail")
-    assert combine_checks([skipped(), check("pass")], None)[0] == "inconclusive"
+@each(
+    "checks, flaw, decision, reason",
+    ([], None, "inconclusive", "no attack was measured (controls are not checked)"),
+    ([check("pass")], "unfinished", "inconclusive", "unfinished"),
+    ([check("fail")], "unfinished", "inconclusive", "unfinished"),
+    # Skipped checks do not count beside a failure.
+    ([skipped(), check("fail")], None, "fail", "pairwise under prolixity: it is a fail"),
+    ([skipped(), check("pass")], None, "inconclusive", "pairwise under prolixity: another check had failed"),
+)
+def test_combined_gate_fails_closed(checks: list[Check], flaw: str | None, decision: str, reason: str) -> None:
+    assert combine_checks(checks, flaw) == (decision, reason)
 
 
 Lead = tuple[float, float]
@@ -150,8 +143,7 @@ def check_all(leads: Sequence[Lead], margin: float, protocol: str = "pairwise") 
     rules = {protocol: ["score", "rating"] if protocol == "absolute" else []}
     own = record(limits, [(protocol, "f", "flip_rate")], [1] * len(leads))
     live = replay_gate({"limit": len(leads), "protocols": rules, "gate": own}, parts).verdict()
-    before = make_run(lead_rows([(first, abs(first)) for first, _ in leads], protocol), "before")
-    now = make_run(parts)
+    before, now = make_run(lead_rows([(first, abs(first)) for first, _ in leads], protocol), "before"), make_run(parts)
     verdicts = (decide(now, limits), live, decide(now, Limits.of(margin=margin), before))
     assert {verdict.margin for verdict in verdicts} == {margin}
     return [verdict.checks[0] for verdict in verdicts]
@@ -159,13 +151,10 @@ def check_all(leads: Sequence[Lead], margin: float, protocol: str = "pairwise") 
 
 @each(
     "lead, margin, flips, n",
-    ((0.5, -0.5), 0.0, 8, 8),
-    ((0.5, -0.5), 0.4, 8, 8),
+    ((0.5, -0.5), 0.0, 8, 8), ((0.5, -0.5), 0.4, 8, 8), ((0.25, -0.5), 0.2, 8, 8), ((0.5, 0.4), 0.0, 0, 8),
     ((0.5, -0.25), 0.25, 0, 8),  # the rewrite takes a lead within the margin: a tie, not a flip
     ((0.25, -0.5), 0.25, 0, 0),  # it was a tie before
-    ((0.25, -0.5), 0.2, 8, 8),
-    ((0.5, 0.4), 0.0, 0, 8),
-)
+)  # fmt: skip
 def test_leads_within_the_margin_are_ties(lead: Lead, margin: float, flips: int, n: int) -> None:
     for protocol in ("pairwise", "absolute"):
         for check in check_all([lead] * 8, margin, protocol):

@@ -1,12 +1,13 @@
 """Test ``distract meta`` on the command line: published figures, live judges, run folders, errors, hostile names."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import verdict
+from builders import verdict, write_rows
 from command_result import check_refusal, fits, print_parts
 from loops import each
 
@@ -18,8 +19,7 @@ from distract.studies.meta.study import report_parts
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 LLMBAR = SHARED / "llmbar"
-DATA = Path(__file__).parents[1] / "data"
-REPLAY, READERS = DATA / "replay", DATA / "readers"
+REPLAY = Path(__file__).parents[1] / "data" / "replay"
 published = pytest.mark.skipif(not LLMBAR.is_dir(), reason=f"needs the published results of LLMBar in {LLMBAR}")
 
 
@@ -33,62 +33,51 @@ def write_altered_run(statistics: str) -> str:
 
 
 RIGHT = {
-    "correct_False": "2 / 3 = 66.66666666666666%",
-    "correct_True": "1 / 3 = 33.3%",
-    "correct_average": "50.0%",
-    "correct_both": "1 / 3 = 33.33333333333333%",
-    "equal": "2 / 3 = 66.7%",
-}
+    "correct_False": "2 / 3 = 66.66666666666666%", "correct_True": "1 / 3 = 33.3%", "correct_average": "50.0%",
+    "correct_both": "1 / 3 = 33.33333333333333%", "equal": "2 / 3 = 66.7%",
+}  # fmt: skip
 
 
 @each(
     "name, value",
-    ("correct_False", "1 / 3 = 66.7%"),
-    ("correct_False", "2 / 3 = 33.3%"),
-    ("correct_True", "2 / 6 = 33.3%"),
-    ("correct_average", "50.2%"),
-    ("correct_average", "nan%"),
-    ("correct_both", "inf"),
-    ("correct_both", None),
-    ("equal", ""),
-    ("equal", 66.7),
-    ("equal", {"k": 2}),
-    ("equal", "[red]2 / 3 = \x1b[31m66.7%"),
-)
+    ("correct_False", "1 / 3 = 66.7%"), ("correct_False", "2 / 3 = 33.3%"), ("correct_True", "2 / 6 = 33.3%"),
+    ("correct_average", "50.2%"), ("correct_average", "nan%"), ("correct_both", "inf"), ("correct_both", None),
+    ("equal", ""), ("equal", 66.7), ("equal", {"k": 2}), ("equal", "[red]2 / 3 = \x1b[31m66.7%"),
+)  # fmt: skip
 def test_difference_from_published_figures_is_reported(run: Any, name: str, value: object) -> None:
-    whole = run("meta", "--judge", write_altered_run(json.dumps(RIGHT)), "--json")
-    assert whole.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"] == {}
-    judge = write_altered_run(json.dumps({**RIGHT, name: value}))
-    (message,) = run("meta", "--judge", judge, "--json").document["judges"]
-    differ = message["replayed"][0]["not_reproduced"]["stored"]
-    assert (differ.keys(), differ[name]["published"], type(differ[name]["ours"])) == ({name}, value, str)
-    text = run("meta", "--judge", judge)
+    assert list_differences(run, RIGHT) == {}
+    differ = list_differences(run, {**RIGHT, name: value})
+    assert ({*differ}, differ[name]["published"], type(differ[name]["ours"])) == ({name}, value, str)
+    text = run("meta", "--judge", write_altered_run(json.dumps({**RIGHT, name: value})))
     assert f"Reference on Colours, by stored: {name} is {differ[name]['ours']}, published as" in text.words
     fits(text.out)
+
+
+def list_differences(run: Any, statistics: Mapping[str, object]) -> dict[str, Any]:
+    """The figures of a replayed run that differ from these published ones."""
+    (judge,) = run("meta", "--judge", write_altered_run(json.dumps(statistics)), "--json").document["judges"]
+    differences: dict[str, Any] = judge["replayed"][0]["not_reproduced"]["stored"]
+    return differences
 
 
 def test_unpublished_figures_are_not_compared(run: Any) -> None:
     ran = run("meta", "--judge", write_altered_run(json.dumps({"correct_False": RIGHT["correct_False"]})))
     assert "Reference on Colours, by stored: the counts are as published" in ran.words
     assert "published as" not in ran.out
-    wrong = run("meta", "--judge", write_altered_run(json.dumps({"correct_True": "3 / 3 = 100.0%"})), "--json")
-    assert wrong.document["judges"][0]["replayed"][0]["not_reproduced"]["stored"].keys() == {"correct_True"}
+    assert list_differences(run, {"correct_True": "3 / 3 = 100.0%"}).keys() == {"correct_True"}
 
 
 @each("more", (), ("--json",))
 @each("text", "NaN", "-Infinity", "Infinity", "1e999")
 def test_foreign_statistics_never_break_the_document(run: Any, text: str, more: tuple[str, ...]) -> None:
-    check_refusal(
-        run("meta", "--judge", write_altered_run('{"correct_False": [' + text + "]}"), *more),
-        "statistics.json: not valid JSON",
-    )
+    ran = run("meta", "--judge", write_altered_run('{"correct_False": [' + text + "]}"), *more)
+    check_refusal(ran, "statistics.json: not valid JSON")
 
 
 def test_unlabelled_judgments_explain_the_missing_accuracy(run: Any) -> None:
     ran = run("meta", "--judge", f"replay:{REPLAY / 'fastchat'}")
-    assert ran.code == 0
+    assert (ran.code, "Accuracy: verdicts" in ran.out) == (0, False)
     assert "No accuracy and no kappa: the data have no labels; name labelled data with --data" in ran.words
-    assert "Accuracy: verdicts" not in ran.out
     fits(ran.out)
 
 
@@ -114,9 +103,9 @@ def test_fastchat_judgments_are_joined_with_human_votes(run: Any) -> None:
     turns = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)]
     people = {"question_id": 1, "model_a": "bee", "model_b": "ant", "winner": "model_b", "judge": "expert_1", "turn": 1}
     people |= {"conversation_a": turns, "conversation_b": [*turns[:3], {"role": "assistant", "content": "Hm."}]}
-    Path("human.jsonl").write_text(json.dumps(people) + "\n", encoding="utf-8")
+    data = ("--data", f"mt-bench-human:{write_rows('human.jsonl', [people])}")
     path = REPLAY / "fastchat" / "colours" / "model_judgment" / "gpt-x_pair.jsonl"
-    ran = run("meta", "--judge", f"replay:{path}", "--data", "mt-bench-human:human.jsonl", "--json")
+    ran = run("meta", "--judge", f"replay:{path}", *data, "--json")
     assert ran.code == 0, ran.err
     accuracy = ran.figure("accuracy", protocol="pair", rule="stored", data="human.jsonl")
     # People and both orders prefer ant, which stands first there and second here.
@@ -136,12 +125,9 @@ def stored_row(number: int, winner_given: int, swapped: int, label: int, turn: b
         return 3 - one if turn else one
 
     outputs = [f"Red {number}.", f"A dog {number}."][:: -1 if turn else 1]
-    results = {
-        f"swap = {order}": {"winner": str(place(one))} for order, one in (("False", winner_given), ("True", swapped))
-    }
     # If it is listed second, it is shown first in the other order.
-    if turn:
-        results = {"swap = False": results["swap = True"], "swap = True": results["swap = False"]}
+    orders = {"False": swapped, "True": winner_given} if turn else {"False": winner_given, "True": swapped}
+    results = {f"swap = {order}": {"winner": str(place(one))} for order, one in orders.items()}
     texts = {"input": f"Name colour {number}.", "output_1": outputs[0], "output_2": outputs[1]}
     return {**texts, "label": place(label), "results": [results]}
 
@@ -153,35 +139,37 @@ def test_files_in_other_orders_are_compared_pair_by_pair(run: Any) -> None:
     first = llmbar("Set/one/CoT/result.json", [stored_row(i, *text) for i, text in enumerate(one)])
     rows = [stored_row(i, *text) for i, text in enumerate(other)]
     turned = [stored_row(i, *text, turn=i % 2 == 0) for i, text in enumerate(other)]
-    ran = run("meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows), "--json")
-    whole, floats = ran.document, list[str]()
-    assert whole["panel"]["comparisons"] == 5
-    json.loads(ran.out, parse_float=floats.append)
+
+    def compare(rows: list[dict[str, Any]]) -> Any:
+        return run("meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows), "--json")
+
+    def summarise(ran: Any) -> list[Any]:
+        counts = [(f["judge"], f["k"], f["n"]) for f in ran.results if f["measure"] == "accuracy"]
+        return [ran.document["panel"][name] for name in ("comparisons", "difficulty")] + counts
+
+    whole, floats = compare(rows), list[str]()
+    json.loads(whole.out, parse_float=floats.append)
     assert {len(value.partition(".")[2]) <= 4 for value in floats} == {True}
+    assert summarise(whole)[0] == 5
     for rows_again in (rows[::-1], turned, turned[2:] + turned[:2]):
-        again = run(
-            "meta", "--judge", first, "--judge", llmbar("Set/two/CoT/result.json", rows_again), "--json"
-        ).document
-        assert again["panel"]["comparisons"] == 5
-        assert again["panel"]["difficulty"] == whole["panel"]["difficulty"]
-        accuracies = [
-            [(f["judge"], f["k"], f["n"]) for f in one_run["results"] if f["measure"] == "accuracy"]
-            for one_run in (whole, again)
-        ]
-        assert accuracies[0] == accuracies[1]
+        assert summarise(compare(rows_again)) == summarise(whole)
     # A subset of the pairs, at other positions.
-    subset = llmbar("Set/two/CoT/result.json", [turned[4], turned[1]])
-    part = run("meta", "--judge", first, "--judge", subset, "--json").document["panel"]
+    part = compare([turned[4], turned[1]]).document["panel"]
     assert (part["comparisons"], part["difficulty"]["n"]) == (2, 2)
 
 
+JUDGEBENCH = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
+
+
+def read_judgebench() -> list[Any]:
+    return [*map(json.loads, (REPLAY / "judgebench" / JUDGEBENCH).read_text(encoding="utf-8").splitlines())]
+
+
 def test_stored_and_live_judges_are_compared_on_judgebench(run: Any) -> None:
-    name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
-    rows = [json.loads(line) for line in (REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()]
+    rows = read_judgebench()
     fields = ("pair_id", "source", "question", "response_A", "response_B", "label")
-    data = [json.dumps({field: one[field] for field in fields}) for one in rows]
-    Path("data.jsonl").write_text("\n".join(data[::-1]) + "\n", encoding="utf-8")
-    judges = ("--judge", f"replay:{REPLAY / 'judgebench' / name}", "--judge", "planted:longer")
+    write_rows("data.jsonl", [{field: one[field] for field in fields} for one in rows[::-1]])
+    judges = ("--judge", f"replay:{REPLAY / 'judgebench' / JUDGEBENCH}", "--judge", "planted:longer")
     ran = run("meta", *judges, "--data", "judgebench:data.jsonl", "--protocol", "base", "--limit", "all", "--json")
     assert ran.code == 0, ran.err
     assert {one["data"] for one in ran.document["results"]} == {"data.jsonl"}
@@ -193,22 +181,14 @@ def test_stored_and_live_judges_are_compared_on_judgebench(run: Any) -> None:
 @each(
     "decisions, right",
     (("A>B", "B>A"), 1),  # the second game calls the better response B
-    (("A>B", "A=B"), 1),
-    ((None, "B>A"), 1),
-    (("A>B", "A>B"), 0),
-    (("A=B", "A=B"), 0),
-    (("B>A", None), 0),
+    (("A>B", "A=B"), 1), ((None, "B>A"), 1), (("A>B", "A>B"), 0), (("A=B", "A=B"), 0), (("B>A", None), 0),
     ((None, None), 0),
-)
-def test_judgebench_accuracy_takes_the_majority_of_two_games(
-    run: Any, decisions: tuple[str | None, str | None], right: int
-) -> None:
-    name = "dataset=judgebench,response_model=writer-1,judge_name=arena_hard,judge_model=lab_judge-1.jsonl"
-    row = json.loads((REPLAY / "judgebench" / name).read_text(encoding="utf-8").splitlines()[0])
+)  # fmt: skip
+def test_judgebench_accuracy_takes_the_majority_of_two_games(run: Any, decisions: tuple[Any, Any], right: int) -> None:
+    row = read_judgebench()[0]
     for game, decision in zip(row["judgments"], decisions, strict=True):
         game["decision"] = decision
-    Path(name).write_text(json.dumps(row) + "\n", encoding="utf-8")
-    ran = run("meta", "--judge", f"replay:{name}", "--json")
+    ran = run("meta", "--judge", f"replay:{write_rows(JUDGEBENCH, [row])}", "--json")
     assert ran.code == 0, ran.err
     figure = ran.figure("published_accuracy", rule="stored", subset=None)
     assert (figure["k"], figure["n"]) == (right, 1)
@@ -216,14 +196,12 @@ def test_judgebench_accuracy_takes_the_majority_of_two_games(
 
 def test_skipped_files_are_reported(run: Any) -> None:
     data = write("d.jsonl")
-    for name in ("all/a", "all/b"):
-        judge = "planted:fair" if name.endswith("a") else "planted:first"
-        assert run("meta", "--judge", judge, "--data", data, "--out", name).code == 0
+    for judge, out in (("fair", "all/a"), ("first", "all/b")):
+        assert run("meta", "--judge", f"planted:{judge}", "--data", data, "--out", out).code == 0
     Path("all/b/manifest.json").unlink()
     ran = run("meta", "--judge", "replay:all")
-    assert ran.code == 0, ran.err
+    assert (ran.code, "judge planted:first" in ran.out) == (0, False), ran.err
     assert "passed over: all/b: the run is unfinished" in ran.words
-    assert "judge planted:first" not in ran.out
     Path("all/a/manifest.json").unlink()
     check_refusal(run("meta", "--judge", "replay:all"), "all/a: the run is unfinished")
 
@@ -245,20 +223,18 @@ def response(author: str, text: str) -> dict[str, str]:
 def write(path: str, number: int = 6, **more: Any) -> str:
     """A labelled data set whose longer response is better in two of three cases."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    lines = []
+    records = []
     for i in range(number):
         responses = [response("x", f"I would name colour number {i}, if I am asked."), response("y", f"Colour {i}.")]
         one = {"id": f"c{i}", "prompt": f"Name colour {i}.", "preferred": "y" if i % 3 == 2 else "x"}
-        lines.append(json.dumps({**one, "responses": responses, **more}) + "\n")
-    Path(path).write_text("".join(lines), encoding="utf-8")
-    return path
+        records.append({**one, "responses": responses, **more})
+    return write_rows(path, records)
 
 
 def write_curly_data(path: str) -> str:
     """A data set with quotes that the control normalises in its first two cases."""
-    lines = Path(write(path)).read_text(encoding="utf-8").splitlines()
-    changed = [line.replace("if I am", "if I\\u2019m") if i < 2 else line for i, line in enumerate(lines)]
-    Path(path).write_text("\n".join(changed) + "\n", encoding="utf-8")
+    text = Path(write(path)).read_text(encoding="utf-8")
+    Path(path).write_text(text.replace("if I am", "if I\\u2019m", 2), encoding="utf-8")
     return path
 
 
@@ -269,10 +245,9 @@ def test_rerun_of_a_live_judge_makes_no_call(run: Any) -> None:
     data = write_curly_data("d.jsonl")
     arguments = ("meta", "--judge", "planted:longer", "--data", data, *ASKED, "--out", "r", "--control")
     ran = run(*arguments, "--json")
-    assert ran.code == 0
-    assert "judge planted:longer · data d.jsonl, 6 cases · seed 0\n" in ran.err
-    assert "replies: 0 were stored" in ran.err
-    assert ran.err.splitlines()[-1] == "run folder: r"
+    assert (ran.code, ran.err.splitlines()[-1]) == (0, "run folder: r")
+    for words in ("judge planted:longer · data d.jsonl, 6 cases · seed 0\n", "replies: 0 were stored"):
+        assert words in ran.err
     for protocol, rule, n in (("base", None, 12), ("pairwise", None, 12), ("pointwise", "score", 6)):
         accuracy = ran.figure("accuracy", protocol=protocol, rule=rule, data="d.jsonl")
         assert (accuracy["k"], accuracy["n"]) == (2 * n // 3, n)
@@ -283,16 +258,13 @@ def test_rerun_of_a_live_judge_makes_no_call(run: Any) -> None:
     assert (ran.document["base"], ran.document["controls"]) == ("base", ["null", "resample"])
     assert ran.out == Path("r/summary.json").read_text(encoding="utf-8")
     again = run(*arguments, "--json")
-    assert (again.code, again.out) == (0, ran.out)
+    assert (again.code, again.out, "replies:" in again.err) == (0, ran.out, False)
     assert "this run is complete in r: no call is made" in again.err
-    assert "replies:" not in again.err
     text = run(*arguments, "--verbose")
     assert (text.code, text.out) == (0, run("report", "r", "--verbose").out)
-    short, report = run(*arguments).out, run("report", "r").out
-    assert short.removesuffix("the same command with --verbose\n") == report.removesuffix(
-        "distract report r --verbose\n"
-    )
-    assert "changes under" not in short
+    short = run(*arguments).out
+    more = ("the same command with --verbose\n", "distract report r --verbose\n")
+    assert (short.replace(*more), "changes under" in short) == (run("report", "r").out, False)
     assert run("report", "r", "--json").out == ran.out
     fits(text.out)
     changes = ("changes under null 0.0", "changes under resample no eligible case: all 6 comparisons were left out")
@@ -313,11 +285,10 @@ def test_attack_run_is_replayed_with_labels(run: Any) -> None:
     accuracy = ran.figure("accuracy", protocol="pairwise", data="d.jsonl")
     assert (accuracy["k"], accuracy["n"]) == (8, 12)
     assert ran.figure("accuracy", protocol="absolute", rule="score")["k"] == 4
-    result = run("meta", "--judge", "planted:longer", "--data", data, "--limit", "all", "--json")
-    for one in result.document["results"]:
+    live = run("meta", "--judge", "planted:longer", "--data", data, "--limit", "all", "--json")
+    for one in live.results:
         if one["measure"] in ("accuracy", "accuracy_both_orders", "equal_verdicts", "invalid_rate"):
-            same = [r for r in ran.document["results"] if all(r.get(name) == one.get(name) for name in SAME)]
-            assert len(same) == 1, one
+            assert sum(all(r.get(name) == one.get(name) for name in SAME) for r in ran.results) == 1, one
 
 
 def test_data_sets_of_one_name_have_separate_columns(run: Any) -> None:
@@ -335,11 +306,9 @@ def test_hostile_data_and_subset_names_stay_names(run: Any) -> None:
     data = write(name, source="s")
     other = write("e.jsonl", 3, source="t" * 100)
     arguments = ("meta", "--judge", "planted:longer", "--data", data, "--data", other, *ASKED)
-    ran = run(*arguments)
-    assert ran.code == 0, ran.err
+    ran, result = run(*arguments), run(*arguments, "--json")
+    assert (ran.code, result.out.isascii()) == (0, True), ran.err
     fits(ran.out)
-    result = run(*arguments, "--json")
-    assert result.out.isascii()
     assert {one["data"] for one in result.document["results"]} == {None, name, "e.jsonl"}
     assert "\x1b" not in ran.err + result.err
 
@@ -367,16 +336,13 @@ def test_limit_applies_to_each_data_set(run: Any) -> None:
     ("planted:garbage", "base", "no verdict"),
 )
 def test_missing_verdicts_are_explained(run: Any, judge: str, protocol: str, reason: str) -> None:
-    data = write("d.jsonl")
     three = [response(name, f"Colour {name}.") for name in "xyz"]
-    with Path(data).open("a", encoding="utf-8") as file:
+    with Path(write("d.jsonl")).open("a", encoding="utf-8") as file:
         file.write(json.dumps({"id": "three", "prompt": "Hm?", "responses": three, "preferred": "x"}) + "\n")
-    ran = run("meta", "--judge", judge, "--data", data, "--protocol", protocol, "--limit", "all")
-    assert reason in ran.words
+    arguments = ("meta", "--judge", judge, "--data", "d.jsonl", "--protocol", protocol, "--limit", "all")
     what, number = ("excluded", 6) if protocol == "triadic" else ("invalid", 6 * 2 + 2 * 2)
-    assert f"{what}: {reason} ({number})" in ran.words
-    result = run("meta", "--judge", judge, "--data", data, "--protocol", protocol, "--limit", "all", "--json")
-    (message,) = result.document["judges"]
+    assert f"{what}: {reason} ({number})" in run(*arguments).words
+    (message,) = run(*arguments, "--json").document["judges"]
     assert (message[what], message["invalid" if what == "excluded" else "excluded"]) == ({reason: number}, {})
 
 
@@ -384,9 +350,9 @@ def test_no_valid_verdict_is_inconclusive(run: Any) -> None:
     ran = run("meta", "--judge", "planted:garbage", "--data", write("d.jsonl"), "--out", "r", "--json")
     assert ran.figure("invalid_rate", protocol="pairwise")["value"] == 1.0
     replayed = run("meta", "--judge", "replay:r")
+    fits(replayed.out)
     for one in (ran, replayed):
         assert (one.code, one.err.splitlines()[-1].startswith("distract: no verdict was valid")) == (3, True)
-    fits(replayed.out)
 
 
 STORED = f"replay:{REPLAY / 'llmbar' / 'Colours' / 'evaluators' / 'judge-1' / 'Reference' / 'result.json'}"
@@ -394,24 +360,16 @@ STORED = f"replay:{REPLAY / 'llmbar' / 'Colours' / 'evaluators' / 'judge-1' / 'R
 
 @each(
     "more",
-    ("--protocol", "pairwise"),
-    ("--protocol", "base", "--protocol", "pairwise"),
-    ("--limit", "all"),
-    ("--samples", "1"),
-    ("--orders", "both"),
-    ("--control",),
-    ("--out", "new"),
-    ("--reference-model", "planted:fair"),
-)
+    ("--protocol", "pairwise"), ("--protocol", "base", "--protocol", "pairwise"), ("--limit", "all"),
+    ("--samples", "1"), ("--orders", "both"), ("--control",), ("--out", "new"), ("--reference-model", "planted:fair"),
+)  # fmt: skip
 def test_judging_options_are_refused_for_stored_verdicts(run: Any, more: tuple[str, ...]) -> None:
     message = f"{more[0]} applies only when a judge is asked; stored verdicts are shown as they are"
     check_refusal(run("meta", "--judge", STORED, *more), f"distract: {message}\n")
     assert not Path("new").exists()
     # With a live judge beside it, the option applies to the live judge.
-    if more[0] != "--reference-model":
-        live = ("--judge", "planted:fair", "--data", write("d.jsonl"))
-        together = run("meta", "--judge", STORED, *live, *more)
-        assert together.code == 0, together.err
+    together = run("meta", "--judge", STORED, "--judge", "planted:fair", "--data", write("d.jsonl"), *more)
+    assert together.code == 0 or more[0] == "--reference-model", together.err
 
 
 def test_other_options_are_accepted_for_stored_verdicts(run: Any) -> None:
@@ -445,8 +403,6 @@ def test_other_options_are_accepted_for_stored_verdicts(run: Any) -> None:
         (("--judge", "replay:folder"), "folder: holds nothing that can be replayed"),
         (("--judge", "replay:x\x1b[31m\ny"), r"x\x1b[31m y: no such file or folder"),
         (("--judge", "replay:r", "--data", "d.jsonl", "--data", "e.jsonl", "--responses", "f"), "exactly one --data"),
-        (("--judge", "planted:fair", "--limit", "0"), "expected a number of cases from 1, or 'all'"),
-        (("--judge", "planted:fair", "--limit", "many"), "expected a number of cases from 1, or 'all'"),
         (("--judge", "planted:fair", "--samples", "0"), "--samples"),
         (("--judge", "planted:fair", "--orders", "none"), "--orders"),
         (("--judge", "planted:fair", "--protocol", "strong-reference"), "no reference in the data); name a stronger"),
@@ -456,7 +412,6 @@ def test_other_options_are_accepted_for_stored_verdicts(run: Any) -> None:
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder/file"), "folder/file: is a file"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "r", "--seed", "5"), "belongs to a different run"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "folder"), "holds files but no run"),
-        (("--nonsense",), "no option --nonsense"),
         (("--judge", "planted:fair", "--data", "d.jsonl", "--out", "u.jsonl/r"), "u.jsonl"),
         (("--judge", "planted:first", "--data", "d.jsonl", "--out", "u.jsonl"), "u.jsonl"),
         (("--judge", "replay:half"), "the run is unfinished"),
@@ -476,30 +431,21 @@ def test_wrong_input_is_one_line_and_exit_2(run: Any, arguments: tuple[str, ...]
 
 
 def test_other_commands_refuse_a_meta_run_and_stored_verdicts(run: Any) -> None:
-    data = write("d.jsonl")
-    assert run("meta", "--judge", "planted:fair", "--data", data, "--out", "r").code == 0
+    data = ("--data", write("d.jsonl"))
+    assert run("meta", "--judge", "planted:fair", *data, "--out", "r").code == 0
     check_refusal(run("gate", "r", "--max-flip-rate", "0.1"))
     for name in ("replay:x", "replay:a/b.jsonl"):
-        ran = run("attack", "--judge", name, "--data", data, "--generator", "rules")
-        check_refusal(ran, "stored verdicts cannot answer new requests")
+        refused = run("attack", "--judge", name, *data, "--generator", "rules")
+        check_refusal(refused, "stored verdicts cannot answer new requests")
 
 
-@each("name", "rows.jsonl", "summary.json")
-def test_damaged_run_restarts_from_the_stored_replies(run: Any, name: str) -> None:
-    arguments = ("meta", "--judge", "planted:random", "--data", write("d.jsonl"), "--out", "r", "--json")
-    whole = run(*arguments).out
-    Path("r", name).write_text("{", encoding="utf-8")
-    again = run(*arguments)
-    assert (again.code, again.out, ", 0 made" in again.err) == (0, whole, True)
-
-
-def rows(judge: str, protocol: str, data: str, subset: str, number: int = 6, shift: int = 0) -> list[Row]:
+def rows(judge: str, protocol: str, data: str, subset: str, shift: int = 0) -> list[Row]:
     return [
         Row(
             f"c{i}", f"p{i}", "people", protocol, judge, "none", Side("x"), Side("y"), label="a", data=data,
             subset=subset, judgments=(verdict("a"), verdict("b" if (i + shift) % 3 else "a")), shown=("a", "b"),
         )
-        for i in range(number)
+        for i in range(6)
     ]  # fmt: skip
 
 
@@ -508,14 +454,11 @@ def render(*sources: JudgeSource, base: str | None = None) -> str:
 
 
 def source(judge: str, *places: tuple[str, str, str], shift: int = 0, **more: Any) -> JudgeSource:
-    rows_by_protocol: dict[str, list[Row]] = {}
+    judged = dict[str, tuple[Row, ...]]()
     for protocol, data, subset in places:
-        rows_by_protocol.setdefault(protocol, []).extend(rows(judge, protocol, data, subset, shift=shift))
-    judged = tuple(
-        JudgeRows(judge, protocol, (), {"": tuple(rows_of_protocol)})
-        for protocol, rows_of_protocol in rows_by_protocol.items()
-    )
-    return JudgeSource(judge, judged, more.pop("record", {}), **more)
+        judged[protocol] = (*judged.get(protocol, ()), *rows(judge, protocol, data, subset, shift=shift))
+    groups = tuple(JudgeRows(judge, protocol, (), {"": some}) for protocol, some in judged.items())
+    return JudgeSource(judge, groups, more.pop("record", {}), **more)
 
 
 @each("name", "openai:meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "a" * 100)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, permutations, product
 from typing import Any
 
 import pytest
@@ -35,39 +35,24 @@ class Counted:
     p: float | None = None
 
 
-# Random rows.
-
 SAID = (
-    verdict("a"),
-    verdict("b"),
-    verdict("tie"),
-    verdict("a", (0.5, 0.4, 0.1)),
-    verdict("b", (0.2, 0.7, 0.1)),
-    verdict("a", (0.7, 0.2, 0.1)),
-    verdict(None),
-)
+    verdict("a"), verdict("b"), verdict("tie"), verdict("a", (0.5, 0.4, 0.1)), verdict("b", (0.2, 0.7, 0.1)),
+    verdict("a", (0.7, 0.2, 0.1)), verdict(None),
+)  # fmt: skip
 SCORED = (
-    scored((4.0, 4.00005), (4, 4)),
-    scored((4.2, 4.0), (4, 4)),
-    scored((3.4, 3.6), (4, 3)),
-    scored((5.0, 2.0), (5, 2)),
+    scored((4.0, 4.00005), (4, 4)), scored((4.2, 4.0), (4, 4)), scored((3.4, 3.6), (4, 3)), scored((5.0, 2.0), (5, 2)),
     verdict(None),
-)
+)  # fmt: skip
 KINDS: dict[str, tuple[tuple[Any, ...], int, tuple[str, ...]]] = {
-    "both": (("a", "b"), 2, ()),
-    "given": (("a",), 1, ()),
-    "swapped": (("b",), 1, ()),
-    "scoring": ((), 1, ("score", "rating")),
-    "rotating": ((), 3, ()),
-}
+    "both": (("a", "b"), 2, ()), "given": (("a",), 1, ()), "swapped": (("b",), 1, ()),
+    "scoring": ((), 1, ("score", "rating")), "rotating": ((), 3, ()),
+}  # fmt: skip
 """For each kind of protocol: the leading side in each order, the number of judgments, the rules."""
 
 PAIRS = st.tuples(
-    st.sampled_from(["d1", "d2"]),
-    st.sampled_from(["", "s1", "s2"]),
-    st.sampled_from(["p1", "p2", "p3"]),
+    st.sampled_from(["d1", "d2"]), st.sampled_from(["", "s1", "s2"]), st.sampled_from(["p1", "p2", "p3"]),
     st.sampled_from(["a", "b", "tie", None]),
-)
+)  # fmt: skip
 
 
 @st.composite
@@ -79,9 +64,7 @@ def judge_rows(draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), name: str =
     return [judge_one_way(rng, kind, pairs, name, index == 0) for index, kind in enumerate(kinds)]
 
 
-def judge_one_way(
-    rng: random.Random, kind: str, pairs: Sequence[tuple[Any, ...]], judge: str, complete: bool
-) -> JudgeRows:
+def judge_one_way(rng: random.Random, kind: str, pairs: Sequence[Any], judge: str, complete: bool) -> JudgeRows:
     shown, number, rules = KINDS[kind]
     row_list = []
     for index, (data, subset, cluster, label) in enumerate(pairs):
@@ -97,10 +80,6 @@ def judge_one_way(
             row_list.append(row)
     row_list.append(replace(row_list[0], design="flip"))
     return JudgeRows(judge, kind, rules, {"": tuple(row_list)}, calls=rng.choice([None, 2]))
-
-
-def verdict_of(judgment: Judgment, rule: str | None) -> Outcome | None:
-    return combine((judgment,), rule)
 
 
 def combine(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
@@ -124,27 +103,30 @@ def rows_under(one: JudgeRows, rule: str | None, attack: str = "none") -> list[R
     return [row for row in rows if row.design == "people" and row.attack == attack]
 
 
-def list_places(judged: Sequence[JudgeRows]) -> list[tuple[str | None, str | None]]:
+Place = tuple[str | None, str | None]
+"""A data set and its subset; None for all."""
+
+
+def list_places(judged: Sequence[JudgeRows]) -> list[Place]:
     """The places of all judges, including those without rows."""
     rows = [row for one in judged for some in one.rows.values() for row in some if row.design == "people"]
     sets = sorted({row.data for row in rows})
-    result: list[tuple[str | None, str | None]] = [] if len(sets) == 1 else [(None, None)]
+    result: list[Place] = [] if len(sets) == 1 else [(None, None)]
     for data in sets:
         subsets = sorted({row.subset for row in rows if row.data == data})
         result += [(data, None), *((data, subset) for subset in subsets if len(subsets) > 1)]
     return result
 
 
-def is_inside(row: Row, place: tuple[str | None, str | None]) -> bool:
+def is_inside(row: Row, place: Place) -> bool:
     return place[0] in (None, row.data) and place[1] in (None, row.subset)
 
 
 def share(values: Sequence[tuple[bool, str]], invalid: int, excluded: int, capped: bool = True) -> Counted:
     if not values:
         return Counted(0, 0, invalid, excluded, None)
-    numbers, clusters = [float(value) for value, _ in values], [cluster for _, cluster in values]
     k = sum(value for value, _ in values)
-    interval = intervals.rate_interval(numbers, clusters, capped=capped)
+    interval = intervals.rate_interval([float(one) for one, _ in values], [one for _, one in values], capped=capped)
     return Counted(k, len(values), invalid, excluded, k / len(values), interval)
 
 
@@ -162,10 +144,8 @@ def alpha(units: Sequence[Sequence[object]]) -> float | None:
     """Krippendorff's alpha from the coincidence matrix."""
     matrix: Counter[tuple[object, object]] = Counter()
     for unit in units:
-        for i, c in enumerate(unit):
-            for j, k in enumerate(unit):
-                if i != j:
-                    matrix[c, k] += Fraction(1, len(unit) - 1)  # type: ignore[assignment]
+        for c, k in permutations(unit, 2):
+            matrix[c, k] += Fraction(1, len(unit) - 1)  # type: ignore[assignment]
     marginal: Counter[object] = Counter()
     for (c, _), weight in matrix.items():
         marginal[c] += weight
@@ -179,35 +159,31 @@ def count_naively(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> 
     """Every figure by its key."""
     counts: dict[Key, Counted] = {}
     everywhere = list_places(judged)
-    for one in judged:
+    for one, place in product(judged, everywhere):
         for rule in one.rules or (None,):
-            rows = rows_under(one, rule)
-            for place in everywhere:
-                for (measure, attack, order), counted in count_at(one, rule, rows, place, controls):
-                    counts[one.judge, *place, measure, one.protocol, rule, attack, order, None] = counted
+            for (measure, attack, order), counted in count_at(one, rule, rows_under(one, rule), place, controls):
+                counts[one.judge, *place, measure, one.protocol, rule, attack, order, None] = counted
         if {"stored", "parsed"} <= set(one.rules):
-            stored = rows_under(one, "stored")
-            for place in everywhere:
-                same = [
-                    (verdict_of(x, None) == verdict_of(y, None), row.cluster)
-                    for row, other in zip(stored, rows_under(one, "parsed"), strict=True)
-                    if is_inside(row, place) and row.excluded is None
-                    for x, y in zip(row.judgments, other.judgments, strict=True)
-                ]
-                key = (one.judge, *place, "parser_agreement", one.protocol, None, "none", None, None)
-                counts[key] = share(same, 0, 0)
+            same = [
+                (combine((x,), None) == combine((y,), None), row.cluster)
+                for row, other in zip(rows_under(one, "stored"), rows_under(one, "parsed"), strict=True)
+                if is_inside(row, place) and row.excluded is None
+                for x, y in zip(row.judgments, other.judgments, strict=True)
+            ]
+            key = (one.judge, *place, "parser_agreement", one.protocol, None, "none", None, None)
+            counts[key] = share(same, 0, 0)
     for judge in {one.judge for one in judged}:
         counts |= compare_ways([one for one in judged if one.judge == judge], everywhere)
     return counts
 
 
+CountedFigure = tuple[tuple[str, str, str | None], Counted]
+"""Measure, attack and order of a figure, and its values."""
+
+
 def count_at(
-    one: JudgeRows,
-    rule: str | None,
-    everything: Sequence[Row],
-    place: tuple[str | None, str | None],
-    controls: Sequence[str],
-) -> Iterator[tuple[tuple[str, str, str | None], Counted]]:
+    one: JudgeRows, rule: str | None, everything: Sequence[Row], place: Place, controls: Sequence[str]
+) -> Iterator[CountedFigure]:
     rows = [row for row in everything if is_inside(row, place)]
     judged_rows = [row for row in rows if row.excluded is None]
     out = len(rows) - len(judged_rows)
@@ -215,18 +191,11 @@ def count_at(
     unknown = out + len(judged_rows) - len(known)
 
     def verdicts(row: Row) -> list[Outcome | None]:
-        return [verdict_of(judgment, rule) for judgment in row.judgments]
+        return [combine((judgment,), rule) for judgment in row.judgments]
 
-    right, wrong = [], 0
-    published = []
-    for row in known:
-        for v in verdicts(row):
-            published.append((v == row.label, row.cluster))
-            if v is None:
-                wrong += 1
-            else:
-                right.append((v == row.label, row.cluster))
-    yield ("accuracy", "none", None), share(right, wrong, unknown)
+    published = [(v == row.label, row.cluster) for row in known for v in verdicts(row)]
+    right = [(v == row.label, row.cluster) for row in known for v in verdicts(row) if v is not None]
+    yield ("accuracy", "none", None), share(right, len(published) - len(right), unknown)
     whole = [row for row in known if None not in verdicts(row)]
     both = [(all(v == row.label for v in verdicts(row)), row.cluster) for row in whole]
     yield ("accuracy_both_orders", "none", None), share(both, len(known) - len(whole), unknown)
@@ -234,15 +203,9 @@ def count_at(
     eligible = [row for row in everything if row.excluded is None]
     first = {slot for row in eligible for slot in row.shown}
     repeated = any(len(row.judgments) > 1 for row in eligible)
-    orders: dict[str | None, list[tuple[object, object]]] = {}
-    if repeated:
-        orders["both"] = []
-    if "a" in first:
-        orders["given"] = []
-    if "b" in first:
-        orders["swapped"] = []
-    if not orders:
-        orders[None] = []
+    names = {"both": repeated, "given": "a" in first, "swapped": "b" in first}
+    orders: dict[str | None, list[tuple[object, object]]] = {name: [] for name, is_there in names.items() if is_there}
+    orders = orders or {None: []}
     for row in known:
         for index, v in enumerate(verdicts(row)):
             for name in ("both", None):
@@ -319,9 +282,7 @@ def same_pair(one: Row, other: Row) -> bool:
     )
 
 
-def compare_ways(
-    judged: Sequence[JudgeRows], everywhere: Sequence[tuple[str | None, str | None]]
-) -> dict[Key, Counted]:
+def compare_ways(judged: Sequence[JudgeRows], everywhere: Sequence[Place]) -> dict[Key, Counted]:
     """Differences of every two protocols over all pairs of matching verdicts."""
     counts: dict[Key, Counted] = {}
     headline = {one.protocol: "score" if "score" in one.rules else (one.rules or (None,))[0] for one in judged}
@@ -334,13 +295,11 @@ def compare_ways(
                 if not is_inside(row, place) or row.excluded is not None or row.label is None:
                     continue
                 for index, judgment in enumerate(row.judgments):
-                    if (v := verdict_of(judgment, rule)) is not None:
+                    if (v := combine((judgment,), rule)) is not None:
                         right[one.protocol].append((row, index, v == row.label))
-        for first in sorted(right):
-            for second in sorted(right):
-                if first < second:
-                    key = (judged[0].judge, *place, "accuracy", first, headline[first], "none", None, second)
-                    counts[key] = count_paired(right[first], right[second])
+        for first, second in combinations(sorted(right), 2):
+            key = (judged[0].judge, *place, "accuracy", first, headline[first], "none", None, second)
+            counts[key] = count_paired(right[first], right[second])
     return counts
 
 
@@ -393,8 +352,7 @@ def check(judged: Sequence[JudgeRows], controls: Sequence[str] = ()) -> list[Agr
         if f.unit in ("calls", "tokens"):
             assert f.low is None or f.low >= 0
         if f.low is not None and f.high is not None and f.value is not None and f.against is None:
-            assert f.low <= f.value + 1e-12
-            assert f.value <= f.high + 1e-12
+            assert f.low - 1e-12 <= f.value <= f.high + 1e-12
     return results
 
 
@@ -427,13 +385,11 @@ def test_holm_covers_all_pairs_at_the_same_place(judged: list[JudgeRows]) -> Non
     differences = [f for f in figures(judged) if f.against is not None]
     for place in {(f.data, f.subset) for f in differences}:
         family = [f for f in differences if (f.data, f.subset) == place and f.p_value is not None]
-        for f in family:
-            before = [g for g in family if (g.p_value or 0) <= (f.p_value or 0)]
-            steps = [
-                min(1.0, sum((h.p_value or 0) >= (g.p_value or 0) for h in family) * (g.p_value or 0)) for g in before
-            ]
-            assert f.p_adjusted == pytest.approx(max(steps))
+        p_values = [f.p_value or 0.0 for f in family]
+        for f, own in zip(family, p_values, strict=True):
+            steps = [min(1.0, sum(other >= p for other in p_values) * p) for p in p_values if p <= own]
             assert f.p_adjusted is not None
+            assert f.p_adjusted == pytest.approx(max(steps))
             side = "better" if (f.value or 0) > 0 else "worse"
             assert f.compared == (side if f.p_adjusted <= 0.05 + 1e-12 else "not distinguishable")
     for f in differences:
@@ -445,38 +401,27 @@ def make_row(name: str, sides: Sequence[Any], judgments: Sequence[Judgment], lab
     return replace(row, judgments=tuple(judgments), shown=tuple(sides), label=label, data="d", **more)
 
 
-A, B, TIE, NONE = verdict("a"), verdict("b"), verdict("tie"), verdict(None)
+A, B, NONE = verdict("a"), verdict("b"), verdict(None)
 
 
 @each(
     "first, second, n, alone, value",
-    (("ab", [A, A]), ("ab", [A, B]), 2, 0, 0.5),
-    (("ab", [A, A]), ("a", [B]), 1, 1, 1.0),
-    (("b", [A]), ("a", [B]), 0, 2, None),
-    (("ab", [A, NONE]), ("ab", [B, B]), 1, 1, 1.0),
-    (("ab", [A, B]), ("", [A]), 2, 0, -0.5),
-    (("ab", [A, NONE]), ("", [B]), 1, 0, 1.0),
-    (("ab", [A, B]), ("", [NONE]), 0, 2, None),
-    (("", [A]), ("", [B]), 1, 0, 1.0),
-    (("a", [A]), ("", [B]), 1, 0, 1.0),
+    (("ab", [A, A]), ("ab", [A, B]), 2, 0, 0.5), (("ab", [A, A]), ("a", [B]), 1, 1, 1.0),
+    (("b", [A]), ("a", [B]), 0, 2, None), (("ab", [A, NONE]), ("ab", [B, B]), 1, 1, 1.0),
+    (("ab", [A, B]), ("", [A]), 2, 0, -0.5), (("ab", [A, NONE]), ("", [B]), 1, 0, 1.0),
+    (("ab", [A, B]), ("", [NONE]), 0, 2, None), (("", [A]), ("", [B]), 1, 0, 1.0), (("a", [A]), ("", [B]), 1, 0, 1.0),
     # Rotations have other orders, so each verdict is compared with each.
-    (("", [A, A, B]), ("ab", [A, B]), 6, 0, 1 / 6),
-    (("", [A, NONE, A]), ("ab", [A, B]), 4, 0, 0.5),
-    (("", [A, A, B]), ("b", [B]), 3, 0, 2 / 3),
-    (("", [A, NONE, B]), ("ab", [NONE, A]), 2, 0, -0.5),
-    (("", [NONE, NONE, NONE]), ("ab", [A, B]), 0, 2, None),
-    (("", [A, A, B]), ("", [A]), 3, 0, -1 / 3),
-    (("", [A, B, B]), ("", [B, B, A]), 3, 0, 0.0),
-    (("", [A, B, NONE]), ("", [B, B, A]), 2, 1, 0.5),
+    (("", [A, A, B]), ("ab", [A, B]), 6, 0, 1 / 6), (("", [A, NONE, A]), ("ab", [A, B]), 4, 0, 0.5),
+    (("", [A, A, B]), ("b", [B]), 3, 0, 2 / 3), (("", [A, NONE, B]), ("ab", [NONE, A]), 2, 0, -0.5),
+    (("", [NONE, NONE, NONE]), ("ab", [A, B]), 0, 2, None), (("", [A, A, B]), ("", [A]), 3, 0, -1 / 3),
+    (("", [A, B, B]), ("", [B, B, A]), 3, 0, 0.0), (("", [A, B, NONE]), ("", [B, B, A]), 2, 1, 0.5),
     (("", [A, NONE, NONE]), ("", [NONE, A, B]), 0, 3, None),
-)
+)  # fmt: skip
 def test_verdicts_are_paired_by_order_and_missing_ones_with_each(
-    first: tuple[str, list[Judgment]], second: tuple[str, list[Judgment]], n: int, alone: int, value: float | None
+    first: Any, second: Any, n: int, alone: int, value: float | None
 ) -> None:
-    judged = [
-        JudgeRows("j", name, (), {"": (make_row("c", *one, protocol=name),)})
-        for name, one in (("one", first), ("two", second))
-    ]
+    rows = {name: (make_row("c", *one, protocol=name),) for name, one in (("one", first), ("two", second))}
+    judged = [JudgeRows("j", name, (), {"": own}) for name, own in rows.items()]
     (f,) = [f for f in check(judged) if f.against is not None]
     assert (f.protocol, f.against, f.n, f.excluded, f.value) == ("one", "two", n, alone, value)
 
@@ -485,45 +430,33 @@ VALID = tuple(one for one in SAID if one.failure is None), tuple(one for one in 
 
 
 @given(st.sampled_from(["both", "given", "swapped"]), st.lists(PAIRS, min_size=1, max_size=6), st.integers(0, 2**32))
-def test_valid_verdicts_differ_by_the_difference_in_accuracy(
-    side_by_side: str, pairs: list[tuple[Any, ...]], seed: int
-) -> None:
+def test_valid_verdicts_differ_by_the_difference_in_accuracy(side_by_side: str, pairs: list[Any], seed: int) -> None:
     rng, sources = random.Random(seed), list[JudgeRows]()
     for kind, protocol in ((side_by_side, "p1"), (side_by_side, "p2"), ("scoring", "p3"), ("rotating", "p4")):
         sides, number, rules = KINDS[kind]
-        rows = [
-            make_row(f"c{index}", sides, [rng.choice(VALID[kind == "scoring"]) for _ in range(number)], label)
-            for index, (_, _, _, label) in enumerate(pairs)
-        ]
-        sets = [
-            replace(row, protocol=protocol, data=data, subset=subset, cluster=cluster)
-            for row, (data, subset, cluster, _) in zip(rows, pairs, strict=True)
-        ]
-        # The names a and b in the rows of a judge do not define an order.
-        sources.append(JudgeRows("j", protocol, rules, {"": tuple(rng.choice([row, exchange(row)]) for row in sets)}))
+        rows = list[Row]()
+        for index, (data, subset, cluster, label) in enumerate(pairs):
+            judgments = [rng.choice(VALID[kind == "scoring"]) for _ in range(number)]
+            row = make_row(f"c{index}", sides, judgments, label, protocol=protocol, subset=subset)
+            row = replace(row, data=data, cluster=cluster)
+            # The names a and b in the rows of a judge do not define an order.
+            rows.append(rng.choice([row, exchange(row)]))
+        sources.append(JudgeRows("j", protocol, rules, {"": tuple(rows)}))
     results = check(sources)
     accuracy = {(f.data, f.subset, f.protocol, f.rule): f for f in results if f.measure == "accuracy" and not f.against}
     differences = [f for f in results if f.against is not None]
     assert {(f.protocol, f.against) for f in differences} == {*combinations([one.protocol for one in sources], 2)}
     for f in differences:
-        one = accuracy[f.data, f.subset, f.protocol, f.rule]
-        other = accuracy[f.data, f.subset, f.against, f.against_rule]
+        one = accuracy[f.data, f.subset, f.protocol, f.rule].value
+        other = accuracy[f.data, f.subset, f.against, f.against_rule].value
         assert f.excluded == 0
-        if one.value is None or other.value is None:
-            assert f.value is None
-        else:
-            assert f.value == pytest.approx(one.value - other.value, abs=1e-12)
+        assert f.value == (None if one is None or other is None else pytest.approx(one - other, abs=1e-12))
 
 
 def exchange(row: Row) -> Row:
-    return replace(
-        row,
-        a=row.b,
-        b=row.a,
-        label=row.label and MIRROR[row.label],
-        judgments=tuple(judgment.mirror() for judgment in row.judgments),
-        shown=tuple("b" if one == "a" else "a" for one in row.shown),
-    )
+    judgments, shown = (one.mirror() for one in row.judgments), ("ba"["ab".index(one)] for one in row.shown)
+    mirrored: dict[str, Any] = {"judgments": tuple(judgments), "shown": tuple(shown)}
+    return replace(row, a=row.b, b=row.a, label=row.label and MIRROR[row.label], **mirrored)
 
 
 @given(judge_rows())
@@ -534,16 +467,11 @@ def test_place_counts_add_up(judged: list[JudgeRows]) -> None:
         by.setdefault(key(f)[3:], {})[f.data, f.subset] = f
     for figure_group in by.values():
         assert figure_group.keys() == {*list_places(judged)}, "what there is anywhere is everywhere"
-        sets = [f for (data, subset), f in figure_group.items() if data is not None and subset is None]
-        whole = [(figure_group[None, None], sets)] if (None, None) in figure_group else []
-        whole += [
-            (f, [g for (data, subset), g in figure_group.items() if data == f.data and subset is not None])
-            for f in sets
-        ]
+        sets = [f for f in figure_group.values() if f.data is not None and f.subset is None]
+        whole = [(f, [g for g in figure_group.values() if g.data == f.data and g.subset is not None]) for f in sets]
+        whole += [(figure_group[None, None], sets)] if (None, None) in figure_group else []
         for f, parts in whole:
-            if not parts:
-                continue
-            for name in ("n", "invalid", "excluded", *(["k"] if f.k is not None else [])):
+            for name in ("n", "invalid", "excluded", *(["k"] if f.k is not None else [])) if parts else ():
                 assert getattr(f, name) == sum(getattr(part, name) for part in parts), (f, name)
-            if f.measure in ("calls", "tokens") or f.against is not None:
+            if parts and (f.measure in ("calls", "tokens") or f.against is not None):
                 assert (f.value or 0) * f.n == pytest.approx(sum((part.value or 0) * part.n for part in parts))

@@ -1,17 +1,19 @@
 """Test the panel of judges against a naive implementation on random accuracies (ReIFE, section 6)."""
 
 import csv
-import json
 import random
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
-from builders import case, drive, near, scored, verdict
+from builders import case, drive, near, scored, verdict, write_rows
 from command_result import Run, check_refusal, fits
 from hypothesis import assume, given, strategies as st
 from loops import each
@@ -31,15 +33,7 @@ from distract.stats import agreement
 from distract.studies.leaderboard.sources.records import from_rows
 from distract.studies.meta.disagreements import collect_disagreements
 from distract.studies.meta.measures import Agreement, JudgeRows, figures
-from distract.studies.meta.panel import (
-    BASES,
-    BINS,
-    JudgeStanding,
-    compare_judges,
-    confusions,
-    find_base,
-    measure_judges,
-)
+from distract.studies.meta.panel import BASES, BINS, Difficulty, compare_judges, confusions, find_base, measure_judges
 from distract.studies.meta.session import MetaConfig, from_published, judge_labelled, list_judged
 from distract.studies.meta.study import report_parts
 
@@ -51,10 +45,9 @@ JUDGES = ("j1", "j2", "j3", "j4", "j5")
 
 
 def accuracies(accuracy_table: Accuracies, data: str | None = "d") -> list[Agreement]:
+    values = [(judge, protocol, value) for judge, by in accuracy_table.items() for protocol, value in by.items()]
     return [
-        Agreement("accuracy", protocol, None, "none", value=value, n=10, judge=judge, data=data)
-        for judge, by in accuracy_table.items()
-        for protocol, value in by.items()
+        Agreement("accuracy", name, None, "none", value=v, n=10, judge=judge, data=data) for judge, name, v in values
     ]
 
 
@@ -62,17 +55,15 @@ def differences(accuracy_table: Accuracies, rng: random.Random) -> list[Agreemen
     """Random gains for all pairs of protocols of a judge; they deliberately disagree with the accuracies."""
     gains = []
     for judge, by in accuracy_table.items():
-        for first in by:
-            for second in by:
-                if first < second:
-                    names = [first, second] if rng.random() < 0.5 else [second, first]
-                    value = rng.choice([-0.3, -0.1, 0.0, 0.05, 0.2, None])
-                    low, high = (None, None) if value is None else (value - 0.1, value + 0.3)
-                    f = Agreement("accuracy", names[0], None, "none", value=value, low=low, high=high, judge=judge)
-                    p, compared = (None, None) if value is None else (1.0, "not distinguishable")
-                    if value and rng.random() < 0.5:
-                        p, compared = 0.05, "better" if value > 0 else "worse"
-                    gains.append(replace(f, data="d", against=names[1], p_adjusted=p, compared=compared))
+        for pair in combinations(sorted(by), 2):
+            first, second = pair if rng.random() < 0.5 else pair[::-1]
+            value = rng.choice([-0.3, -0.1, 0.0, 0.05, 0.2, None])
+            low, high = (None, None) if value is None else (value - 0.1, value + 0.3)
+            f = Agreement("accuracy", first, None, "none", value=value, low=low, high=high, judge=judge)
+            p, compared = (None, None) if value is None else (1.0, "not distinguishable")
+            if value and rng.random() < 0.5:
+                p, compared = 0.05, "better" if value > 0 else "worse"
+            gains.append(replace(f, data="d", against=second, p_adjusted=p, compared=compared))
     return gains
 
 
@@ -112,18 +103,16 @@ def test_panel_matches_a_naive_count(accuracy_table: Accuracies, base: str | Non
     for one in got.protocols:
         column = {judge: by[one.protocol] for judge, by in accuracy_table.items()}
         ranks = [rank(by[one.protocol], [by[p] for p in common]) for by in accuracy_table.values()]
+        best = max(column.values())
         assert one.mean_accuracy == pytest.approx(sum(column.values()) / len(column))
         assert (one.mean_rank, one.judges) == (near(sum(ranks) / len(ranks)), len(accuracy_table))
-        assert (one.best_accuracy, one.best_judge) == (
-            max(column.values()),
-            min(j for j in column if column[j] == max(column.values())),
-        )
+        assert (one.best_accuracy, one.best_judge) == (best, min(j for j in column if column[j] == best))
         for half, gain in (("strong", one.strong_gain), ("weak", one.weak_gain)):
-            half_judges = [judge for judge in accuracy_table if halves.get(judge) == half]
+            accuracies_in_half = [by for judge, by in accuracy_table.items() if halves.get(judge) == half]
             if base not in common or base is None:
                 assert gain is None
             else:
-                gains = [accuracy_table[judge][one.protocol] - accuracy_table[judge][base] for judge in half_judges]
+                gains = [by[one.protocol] - by[base] for by in accuracies_in_half]
                 assert gain == pytest.approx(sum(gains) / len(gains))
     ranked = [(one.mean_rank, -one.mean_accuracy, one.protocol) for one in got.protocols]
     assert ranked == sorted(ranked)
@@ -137,24 +126,19 @@ def test_panel_matches_a_naive_count(accuracy_table: Accuracies, base: str | Non
 
 def averages(accuracy_table: Accuracies, common: Collection[str]) -> dict[str, float]:
     """The mean accuracy of each judge over the common protocols, or over its own if none is common."""
-    means = {}
-    for judge, by in accuracy_table.items():
-        values = [value for protocol, value in by.items() if protocol in common or not common]
-        means[judge] = sum(values) / len(values)
-    return means
+    return {
+        judge: fmean(value for protocol, value in by.items() if protocol in common or not common)
+        for judge, by in accuracy_table.items()
+    }
 
 
 def split_halves(order: Sequence[str]) -> dict[str, str]:
     """Split judges into halves; the middle one of an odd number is in neither."""
-    halves = {}
-    for place, judge in enumerate(order):
-        mirrored = len(order) - 1 - place
-        if place != mirrored:
-            halves[judge] = "strong" if place < mirrored else "weak"
-    return halves
+    size = len(order) // 2
+    return dict.fromkeys(order[:size], "strong") | dict.fromkeys(order[len(order) - size :], "weak")
 
 
-def check_gain(standing: JudgeStanding, figures: Sequence[Agreement], base: str | None) -> None:
+def check_gain(standing: Any, figures: Sequence[Agreement], base: str | None) -> None:
     gains = {}
     for f in figures:
         if f.value is not None and base is not None:
@@ -176,24 +160,17 @@ def check_gain(standing: JudgeStanding, figures: Sequence[Agreement], base: str 
 
 @each(
     "protocols, expected, base",
-    (["cot", "base"], None, "base"),
-    (["CoT", "Vanilla"], None, "Vanilla"),
-    (["base_pairwise.pairwise_vanilla"], None, "base_pairwise.pairwise_vanilla"),
-    (["Vanilla", "base"], None, "base"),
-    (["cot", "base"], "cot", "cot"),
-    (["cot", "base"], "prepair", None),
-    (["cot"], None, None),
-    ([], None, None),
-)
+    (["cot", "base"], None, "base"), (["CoT", "Vanilla"], None, "Vanilla"),
+    (["base_pairwise.pairwise_vanilla"], None, "base_pairwise.pairwise_vanilla"), (["Vanilla", "base"], None, "base"),
+    (["cot", "base"], "cot", "cot"), (["cot", "base"], "prepair", None), (["cot"], None, None), ([], None, None),
+)  # fmt: skip
 def test_base_is_the_requested_or_a_known_one(protocols: list[str], expected: str | None, base: str | None) -> None:
     assert find_base(protocols, expected) == base
     assert BASES[0] == "base"
 
 
 @given(ALIKE | MIXED, ALIKE | MIXED, st.sampled_from(["base", "cot", None]))
-def test_correlations_cover_data_sets_and_base_against_mean(
-    one: Accuracies, other: Accuracies, base: str | None
-) -> None:
+def test_correlations_cover_data_sets_and_base_against_mean(one: Accuracies, other: Accuracies, base: Any) -> None:
     both = {j: {p: (one[j][p] + other[j][p]) / 2 for p in one[j] if p in other[j]} for j in one if j in other}
     both = {judge: by for judge, by in both.items() if by}
     figures = [*accuracies(both, None), *accuracies(one, "d1"), *accuracies(other, "d2")]
@@ -212,20 +189,15 @@ def test_correlations_cover_data_sets_and_base_against_mean(
     assert len(got.correlations) == 1 + bool(points)
 
 
-def check_correlation(
-    correlation: object, first: str | None, second: str, points: Sequence[tuple[float, float]]
-) -> None:
+def check_correlation(correlation: object, first: Any, second: str, points: Sequence[tuple[float, float]]) -> None:
     x, y = [a for a, _ in points], [b for _, b in points]
     value, interval = agreement.spearman(x, y), agreement.spearman_interval(x, y) or (None, None)
     got = [getattr(correlation, name) for name in ("first", "second", "n", "value", "low", "high")]
-    assert got[:3] == [first, second, len(points)]
     # Rounding in sums of another order may break or create ties, so accuracies here are exact in binary.
-    assert got[3:] == [value, *interval]
+    assert got == [first, second, len(points), value, *interval]
 
 
-def rows(
-    protocol: str, judge: str, labels: Sequence[str | None], verdict_table: Sequence[Sequence[str | None]]
-) -> JudgeRows:
+def rows(protocol: str, judge: str, labels: Sequence[str | None], verdict_table: Sequence[Any]) -> JudgeRows:
     rows = tuple(
         Row(
             f"c{i}", f"c{i}", "people", protocol, judge, "none", Side("x"), Side("y"), data="d", label=label,  # type: ignore[arg-type]
@@ -242,9 +214,7 @@ ASKED = st.lists(st.tuples(SAID, SAID).map(list) | st.just([]), min_size=5, max_
 
 
 @given(st.lists(SAID, min_size=5, max_size=5), st.lists(ASKED, min_size=2, max_size=6))
-def test_difficulty_is_the_share_of_all_verdicts_that_are_right(
-    labels: list[str | None], verdicts_said: list[list[list[str | None]]]
-) -> None:
+def test_difficulty_is_the_share_of_all_verdicts_that_are_right(labels: Any, verdicts_said: list[Any]) -> None:
     # A judge is measured if it has a verdict on any labelled comparison; those that all such judges have are shared.
     able = [one for one in verdicts_said if any(label and any(v) for v, label in zip(one, labels, strict=True))]
     shared = [i for i, label in enumerate(labels) if label is not None and all(one[i] for one in able)]
@@ -255,16 +225,18 @@ def test_difficulty_is_the_share_of_all_verdicts_that_are_right(
     if got is None:
         return
     assert got.comparisons == len(shared)
+    assert got.difficulty == count_right([(labels[i], [v for one in able for v in one[i]]) for i in shared])
+
+
+def count_right(answers: Sequence[tuple[str | None, Sequence[str | None]]]) -> Difficulty:
+    """Count comparisons by how many of their verdicts are the label."""
     bins, never, always = [0] * BINS, 0, 0
-    for i in shared:
-        label = labels[i]
-        verdicts = [v for one in able for v in one[i]]
+    for label, verdicts in answers:
         right = verdicts.count(label)
         bins[min(9, 10 * right // len(verdicts))] += 1
         never += right == 0
         always += right == len(verdicts)
-    assert (got.difficulty.bins, got.difficulty.n) == (bins, sum(bins))
-    assert (got.difficulty.never, got.difficulty.always) == (never, always)
+    return Difficulty(len(answers), bins, never, always)
 
 
 def judges(*sets: Sequence[str]) -> Any:
@@ -272,8 +244,7 @@ def judges(*sets: Sequence[str]) -> Any:
     judged = []
     for i, names in enumerate(sets):
         one = rows("base", f"j{i}", ["a", "b"], [["a", "a"], ["a", "b"]])
-        judge_rows = [replace(row, data=name) for name in names for row in one.rows[""]]
-        judged.append(replace(one, rows={"": tuple(judge_rows)}))
+        judged.append(replace(one, rows={"": tuple(replace(row, data=name) for name in names for row in one.rows[""])}))
     return compare_judges(judged, figures(judged), "base")
 
 
@@ -281,9 +252,8 @@ def test_judges_without_a_common_labelled_comparison_make_no_panel() -> None:
     for sets in ([], [["d"]], [["d"], ["e"]], [["d", "e"], ["d", "e"], ["f"]]):
         assert judges(*sets) is None
     unlabelled = [rows("base", name, [None], [["a", "a"]]) for name in ("j", "k")]
-    assert compare_judges(unlabelled, figures(unlabelled), "base") is None
-    one = rows("base", "l", ["a"], [["a", "a"]])
-    assert compare_judges([*unlabelled, one], figures([*unlabelled, one]), "base") is None
+    for judged in (unlabelled, [*unlabelled, rows("base", "l", ["a"], [["a", "a"]])]):
+        assert compare_judges(judged, figures(judged), "base") is None
 
 
 def test_judge_of_fewer_data_sets_is_compared_on_those() -> None:
@@ -297,9 +267,7 @@ def test_judge_of_fewer_data_sets_is_compared_on_those() -> None:
         assert replace(got, correlations=expected.correlations) == expected
 
 
-def accuracy(
-    verdict_table: Mapping[tuple[str, int], Sequence[str | None]], labels: Mapping[tuple[str, int], str | None]
-) -> float | None:
+def accuracy(verdict_table: Mapping[Any, Sequence[str | None]], labels: Mapping[Any, str | None]) -> float | None:
     valid = [v == labels[one] for one, verdicts in verdict_table.items() for v in verdicts if v and labels[one]]
     return sum(valid) / len(valid) if valid else None
 
@@ -317,9 +285,6 @@ RATES = ("accuracy", "true_positive_rate", "true_negative_rate", "precision")
 MARK = 4
 SCORED = [scored((score, MARK), (rating, MARK)) for score in (2.0, 4.0, 5.5) for rating in (3, 4)] + [verdict(None)]
 STORED = [verdict("a"), verdict("b"), verdict(None)]
-
-
-# The second implementation: naive counts over the rows.
 
 
 def passes(row: Row, rule: str | None) -> bool | None:
@@ -345,28 +310,23 @@ def count_naively(rows: Sequence[Row], rule: str | None) -> dict[str, tuple[int,
     }
 
 
-ROWS = st.lists(
-    st.tuples(
-        st.sampled_from(["a", "b", "b", None]), st.integers(0, 6), st.sampled_from(["p1", "p2", "p3"]), st.booleans()
-    ),
-    min_size=1,
-    max_size=12,
-)
+LABELS, PROMPTS = st.sampled_from(["a", "b", "b", None]), st.sampled_from(["p1", "p2", "p3"])
+ROWS = st.lists(st.tuples(LABELS, st.integers(0, 6), PROMPTS, st.booleans()), min_size=1, max_size=12)
+Values = tuple[Any, int, str, bool]
+"""A label, the number of a judgment, a prompt, and whether the row may be excluded."""
 
 
-def pass_rows(values: Sequence[tuple[Any, int, str, bool]], judgments: Sequence[Any], protocol: str = "p") -> list[Row]:
+def pass_rows(values: Sequence[Values], judgments: Sequence[Any]) -> list[Row]:
     rows = []
     for at, (label, number, cluster, is_excluded) in enumerate(values):
-        row = Row(f"c{at}", cluster, "pass", protocol, "j", "none", Side("x"), Side(PASS_MARK), label=label, data="d")
+        row = Row(f"c{at}", cluster, "pass", "p", "j", "none", Side("x"), Side(PASS_MARK), label=label, data="d")
         judged = (judgments[number % len(judgments)],)
         rows.append(replace(row, excluded="why not") if is_excluded and at else replace(row, judgments=judged))
     return rows
 
 
 @given(ROWS, st.sampled_from([(("score", "rating"), SCORED), (("stored",), STORED), ((), STORED)]))
-def test_figures_are_those_of_naive_counts(
-    values: list[tuple[Any, int, str, bool]], kind: tuple[tuple[str, ...], list[Any]]
-) -> None:
+def test_figures_are_those_of_naive_counts(values: list[Values], kind: tuple[tuple[str, ...], list[Any]]) -> None:
     rules, judgments = kind
     rows = pass_rows(values, judgments)
     judge = JudgeRows("j", "p", rules, {"": tuple(rows)})
@@ -381,15 +341,13 @@ def test_figures_are_those_of_naive_counts(
             if f.value is not None and f.low is not None and f.high is not None:
                 assert f.value == pytest.approx(counts[0] / counts[1])
                 assert f.low <= f.value <= f.high
-    labelled = any(row.label is not None and row.excluded is None for row in rows)
+    judged = [row for row in rows if row.excluded is None and row.label is not None]
+    names: Mapping[bool | None, str] = {True: "pass", False: "fail", None: "invalid"}
     for one in confusions([judge]):
-        judged = [row for row in rows if row.excluded is None and row.label is not None]
         expected = Counter((row.label == "a", passes(row, one.rule)) for row in judged)
-        names: Mapping[bool | None, str] = {True: "pass", False: "fail", None: "invalid"}
-        assert one.counts == {
-            names[label]: {name: expected[label, verdict] for verdict, name in names.items()} for label in (True, False)
-        }
-    assert len(confusions([judge])) == labelled * len(rules or (None,))
+        counted = {names[label]: {names[one]: expected[label, one] for one in names} for label in (True, False)}
+        assert one.counts == counted
+    assert len(confusions([judge])) == bool(judged) * len(rules or (None,))
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 1)), min_size=4, max_size=30))
@@ -406,26 +364,17 @@ def test_independent_prompts_agree_with_statsmodels(values: list[tuple[str, int]
 
 
 @given(ROWS, ROWS)
-def test_designs_are_never_pooled(
-    alone: list[tuple[Any, int, str, bool]], pairs: list[tuple[Any, int, str, bool]]
-) -> None:
+def test_designs_are_never_pooled(alone: list[Values], pairs: list[Values]) -> None:
     one = pass_rows(alone, STORED)
     two = [replace(row, design="people", b=Side("y"), case=f"pair-{row.case}") for row in pass_rows(pairs, STORED)]
+    both, *parts = (figures([JudgeRows("j", "p", (), {"": tuple(some)})]) for some in ([*one, *two], one, two))
+    assert [[f for f in both if f.design == design] for design in ("pass", "people")] == parts
 
-    def of(rows: Sequence[Row]) -> list[Agreement]:
-        return figures([JudgeRows("j", "p", (), {"": tuple(rows)})])
-
-    both = of([*one, *two])
-    assert [f for f in both if f.design == "pass"] == of(one)
-    assert [f for f in both if f.design == "people"] == of(two)
-
-
-# Whole runs, by a judge that passes long texts.
 
 JUDGE = """
 import distract
 
-@distract.judge(version="1", scale=(0, 10){more})
+@distract.judge(version="1", scale={settings})
 def judge(question, response):
     if "broken" in response:
         return "?"
@@ -438,16 +387,15 @@ HOSTILE = "=cmd()|[bold]<script>alert(1)</script>\x1b[31m ![x](http://a) [[A]] {
 def labelled(run: Run) -> Run:
     """8 long texts of which people pass 5, 9 short ones of which they pass 2, one unreadable."""
     texts = [(f"It is {at}, and so on and on {HOSTILE}", at < 5) for at in range(8)]
-    texts += [(f"No {at}", at < 2) for at in range(9)]
-    texts += [("broken", True)]
+    texts += [*((f"No {at}", at < 2) for at in range(9)), ("broken", True)]
     with Path("labels.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["prompt", "response", "label"])
         writer.writerows([f"{at}? {HOSTILE}", text, ("fail", "pass")[good]] for at, (text, good) in enumerate(texts))
-    Path("j.py").write_text(JUDGE.format(more=""), encoding="utf-8")
-    Path("own.py").write_text(JUDGE.format(more=", pass_mark=5"), encoding="utf-8")
-    Path("lower.py").write_text(JUDGE.format(more=', better="lower"'), encoding="utf-8")
-    Path("open.py").write_text(JUDGE.format(more="").replace("scale=(0, 10)", "scale=(0, None)"), encoding="utf-8")
+    for name, settings in (
+        ("j", "(0, 10)"), ("own", "(0, 10), pass_mark=5"), ("lower", '(0, 10), better="lower"'), ("open", "(0, None)")
+    ):  # fmt: skip
+        Path(f"{name}.py").write_text(JUDGE.format(settings=settings), encoding="utf-8")
     return run
 
 
@@ -458,18 +406,16 @@ PLANTED = {"pass": {"pass": 5, "fail": 2, "invalid": 1}, "fail": {"pass": 3, "fa
 def test_planted_judge_gives_exactly_its_counts(labelled: Run) -> None:
     ran = labelled(*META, "--judge", "python:j.py:judge", "--out", "r", "--json")
     assert ran.code == 0, ran.err
-    (matrix,) = ran.document["confusion"]
-    assert matrix == {
+    matrix = {
         "judge": "python:j.py:judge", "protocol": "function", "rule": "score", "design": "pass",
         "data": "labels.csv", "counts": PLANTED,
     }  # fmt: skip
+    assert ran.document["confusion"] == [matrix]
     counts = {name: tuple(ran.figure(name)[field] for field in ("k", "n", "invalid", "excluded")) for name in RATES}
     assert counts == {
-        "accuracy": (12, 17, 1, 0),
-        "true_positive_rate": (5, 7, 1, 10),
-        "true_negative_rate": (7, 10, 0, 8),
+        "accuracy": (12, 17, 1, 0), "true_positive_rate": (5, 7, 1, 10), "true_negative_rate": (7, 10, 0, 8),
         "precision": (5, 8, 1, 9),
-    }
+    }  # fmt: skip
     assert {one["design"] for one in ran.results} == {"pass"}
     run = load(Path("r"))
     assert run.parameters["pass_marks"] == {"function": 5}
@@ -479,22 +425,21 @@ def test_planted_judge_gives_exactly_its_counts(labelled: Run) -> None:
     for data in ((), ("--data", "labels.csv")):
         again = labelled("meta", "--judge", "replay:r", *data, "--json")
         assert again.document["confusion"] == [matrix]
-        assert [one for one in again.results if one["measure"] in RATES] == [
-            one for one in ran.results if one["measure"] in RATES
-        ]
+        rates, before = ([one for one in some.results if one["measure"] in RATES] for some in (again, ran))
+        assert rates == before
 
 
 def test_report_says_what_is_positive_and_which_mark(labelled: Run) -> None:
     ran = labelled(*META, "--judge", "python:j.py:judge", "--verbose", "--html", "p.html", "--markdown", "p.md")
     fits(ran.out)
-    assert "passes 5 of 7 responses that people pass (71.4%," in ran.words
-    assert "fails 7 of 10 responses that people fail (70.0%," in ran.words
-    assert "A pass is positive" in ran.words
-    assert "function: a score from 5 passes (the middle of its scale)" in ran.words
-    assert "people pass 5 2 1 people fail 3 7 0" in ran.words
+    for words in (
+        "passes 5 of 7 responses that people pass (71.4%,", "fails 7 of 10 responses that people fail (70.0%,",
+        "A pass is positive", "function: a score from 5 passes (the middle of its scale)",
+        "people pass 5 2 1 people fail 3 7 0",
+    ):  # fmt: skip
+        assert words in ran.words
     text = Path("p.md").read_text(encoding="utf-8")
-    assert "5 disagreements with people, the clearest" in text
-    assert "<script" not in text
+    assert ("5 disagreements with people, the clearest" in text, "<script" in text) == (True, False)
     assert "Labels by verdicts" in Path("p.html").read_text(encoding="utf-8")
 
 
@@ -508,7 +453,7 @@ def test_report_says_what_is_positive_and_which_mark(labelled: Run) -> None:
     ("own", ("--pass-mark", 2), 8, "a score from 5 passes (the judge's own mark)"),
     ("lower", (), 9, "a score from 5 passes (the middle of its scale)"),
     ("open", ("--pass-mark", 8), 8, "a score from 8 passes (--pass-mark)"),
-)
+)  # fmt: skip
 def test_mark_decides(labelled: Run, judge: str, options: tuple[Any, ...], passed: int, note: str) -> None:
     ran = labelled(*META, "--judge", f"python:{judge}.py:judge", *options, "--json")
     (matrix,) = ran.document["confusion"]
@@ -530,22 +475,18 @@ def test_mark_decides(labelled: Run, judge: str, options: tuple[Any, ...], passe
 def test_wrong_request_is_refused_in_one_line(labelled: Run, options: tuple[Any, ...], words: str) -> None:
     Path("pair.py").write_text("def pair(response_a, response_b): return 'A'\n", encoding="utf-8")
     ran = labelled(*META, *options)
-    assert (ran.code, ran.out) == (2, "")
+    assert (ran.code, ran.out, "Traceback" in ran.err) == (2, "", False)
     assert words in ran.err.splitlines()[-1]
-    assert "Traceback" not in ran.err
 
 
 def test_mark_needs_responses_that_are_judged_alone(run: Run) -> None:
-    check_refusal(
-        run("meta", "--judge", "planted:fair", "--pass-mark", "3"),
-        "--pass-mark: the data hold no response that people passed or failed",
-    )
+    unfit = run("meta", "--judge", "planted:fair", "--pass-mark", "3")
+    check_refusal(unfit, "--pass-mark: the data hold no response that people passed or failed")
 
 
 def test_default_protocols_that_compare_are_left_out(labelled: Run) -> None:
     ran = labelled(*META, "--judge", "planted:longer", "--json")
-    assert ran.code == 0
-    assert {one["protocol"] for one in ran.results} == {"absolute"}
+    assert (ran.code, {one["protocol"] for one in ran.results}) == (0, {"absolute"})
     assert "left out of pass or fail: pairwise compares two responses" in ran.document["judges"][0]["notes"][-1]
 
 
@@ -558,22 +499,15 @@ def test_one_class_of_labels_leaves_the_other_rate_out_and_says_why(labelled: Ru
     assert "is not measured on responses that people fail (no eligible case: passed by people (18))" in text
 
 
-PAIR = {
-    "id": "pair", "prompt": "Name a colour.", "preferred": "x",
-    "responses": [{"author": "x", "text": "Red, or blue, or green."}, {"author": "y", "text": "Hm."}],
-}  # fmt: skip
-
-
 def test_pairs_and_single_responses_are_shown_apart(labelled: Run) -> None:
-    Path("pairs.jsonl").write_text(json.dumps(PAIR) + "\n", encoding="utf-8")
+    responses = [{"author": "x", "text": "Red, or blue, or green."}, {"author": "y", "text": "Hm."}]
+    pair = {"id": "pair", "prompt": "Name a colour.", "preferred": "x", "responses": responses}
     judges = ("--judge", "python:j.py:judge", "--judge", "planted:longer")
-    options = (*META, "--data", "pairs.jsonl", *judges, "--control")
+    options = (*META, "--data", write_rows("pairs.jsonl", [pair]), *judges, "--control")
     ran = labelled(*options, "--json")
     assert ran.code == 0, ran.err
-    designs = {(one["design"], one["data"]) for one in ran.results}
-    assert designs == {("people", "pairs.jsonl"), ("pass", "labels.csv")}
-    assert ran.figure("accuracy", design="people", protocol="function")["n"] == 1
-    assert ran.figure("accuracy", design="pass", protocol="function")["n"] == 17
+    assert {(one["design"], one["data"]) for one in ran.results} == {("people", "pairs.jsonl"), ("pass", "labels.csv")}
+    assert [ran.figure("accuracy", design=one, protocol="function")["n"] for one in ("people", "pass")] == [1, 17]
     # The judges share the pair and 17 responses; one has no verdict on the unreadable one.
     assert (ran.document["panel"]["comparisons"], ran.document["pass_panel"]["comparisons"]) == (1, 18)
     assert all(PASS_MARK not in (one["protocol"], one["judge"]) for one in ran.results)
@@ -585,9 +519,7 @@ def test_pairs_and_single_responses_are_shown_apart(labelled: Run) -> None:
 
 def test_pass_mark_is_no_author_elsewhere(labelled: Run) -> None:
     assert labelled(*META, "--judge", "python:j.py:judge", "--out", "r").code == 0
-    board = labelled("leaderboard", "--matches", "r")
-    assert (board.code, board.err.count("\n")) == (2, 1)
-    assert "holds no comparison of two authors" in board.err
+    check_refusal(labelled("leaderboard", "--matches", "r"), "holds no comparison of two authors")
     for command in ("card r", "report r", "report r --csv t.csv", "report r --json", "flips r"):
         assert labelled(*command.split()).code == 0, command
     with Path("t.csv").open(encoding="utf-8", newline="") as file:
@@ -608,9 +540,8 @@ def grade_run(judge: str, grades: Sequence[bool | None]) -> PublishedRun:
 
 
 def test_grades_of_a_log_are_measured_with_labels_of_the_data() -> None:
-    labelled = [
-        Case(f"row-{at}", (f"{at}?",), (Response("response", (f"It is {at}.",)),), passed=at < 3) for at in range(4)
-    ]
+    responses = [Response("response", (f"It is {at}.",)) for at in range(4)]
+    labelled = [Case(f"row-{at}", (f"{at}?",), (one,), passed=at < 3) for at, one in enumerate(responses)]
     runs = [grade_run("one", [True, False, None, True, True]), grade_run("two", [True, True, True, False, True])]
     for cases, data, one, two in (
         ({}, "log", (0, 0, 0, 5), (0, 0, 0, 5)),
@@ -629,31 +560,22 @@ def test_grades_of_a_log_are_measured_with_labels_of_the_data() -> None:
 
 ABSOLUTE, POINTWISE = protocols()["absolute"], protocols()["pointwise"]
 X, Y = Response("x", ("Red.",)), Response("y", ("Blue.",))
-ALONE = replace(case(responses=[X]), passed=True)
 
 
 def scorer(scale: tuple[float | None, float | None] | None, mark: float | None = None) -> Protocol:
-    return Protocol(
-        "s", "", ABSOLUTE.ask, Calls(response=1), rules=("score",), orders="none", scale=scale, pass_mark=mark
-    )
+    how: dict[str, Any] = {"rules": ("score",), "orders": "none"}
+    return Protocol("s", "", ABSOLUTE.ask, Calls(response=1), scale=scale, pass_mark=mark, **how)
 
 
 @each(
     "protocol, requested, mark",
-    (ABSOLUTE, None, (4, "the middle of its scale")),
-    (POINTWISE, None, (3, "the middle of its scale")),
-    (POINTWISE, 4.5, (4.5, "--pass-mark")),
-    (POINTWISE, 5, (5, "--pass-mark")),
-    (scorer((0, 1)), None, (0.5, "the middle of its scale")),
-    (scorer((0, None)), 7, (7, "--pass-mark")),
-    (scorer(None), -7, (-7, "--pass-mark")),
-    (scorer((0, 10), 6), None, (6, "the judge's own mark")),
-    (scorer((0, 10), 6), 3, (6, "the judge's own mark")),
-    (scorer((0, None), 0), None, (0, "the judge's own mark")),
-)
-def test_mark_is_the_judges_own_or_requested_or_the_middle(
-    protocol: Protocol, requested: float | None, mark: tuple[float, str]
-) -> None:
+    (ABSOLUTE, None, (4, "the middle of its scale")), (POINTWISE, None, (3, "the middle of its scale")),
+    (POINTWISE, 4.5, (4.5, "--pass-mark")), (POINTWISE, 5, (5, "--pass-mark")),
+    (scorer((0, 1)), None, (0.5, "the middle of its scale")), (scorer((0, None)), 7, (7, "--pass-mark")),
+    (scorer(None), -7, (-7, "--pass-mark")), (scorer((0, 10), 6), None, (6, "the judge's own mark")),
+    (scorer((0, 10), 6), 3, (6, "the judge's own mark")), (scorer((0, None), 0), None, (0, "the judge's own mark")),
+)  # fmt: skip
+def test_mark_is_the_judges_own_or_requested_or_the_middle(protocol: Protocol, requested: Any, mark: Any) -> None:
     assert find_mark(protocol, requested) == PassMark(*mark)
 
 
@@ -666,9 +588,8 @@ def test_mark_is_the_judges_own_or_requested_or_the_middle(
     (scorer((0, None)), -1, "--pass-mark -1: the scale of s is from 0"),
 )
 def test_mark_that_cannot_be_is_refused(protocol: Protocol, requested: float | None, words: str) -> None:
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(UsageError, match=re.escape(words)) as error:
         find_mark(protocol, requested)
-    assert words in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -730,33 +651,25 @@ def test_samples_of_one_response_are_shared(samples: int, is_resampled: bool) ->
         assert request.slots is not None
         return Reply(text=f"[[{len(request.slots.shown[0].text)}]]")
 
+    def ask_in_text(comparison: Comparison) -> Plan[Judgment]:
+        """Ask for a sampled answer in words."""
+        plan = ABSOLUTE.ask(comparison)
+        return tap(plan, lambda requests: [replace(one, choices=(), temperature=0.5) for one in requests])
+
     textual = replace(ABSOLUTE, ask=ask_in_text)
     config = MetaConfig("j", (textual,), Manner(samples=samples), marks={"absolute": 4}, resample=is_resampled)
-    result, _ = drive(judge_labelled("d", replace(ALONE, responses=(Response("x", ("12345",)),)), config), write)
-    assert len(result.rows[0].keys) == samples
-    assert result.rows[0].judgments[0].preferred == "a"
-
-
-def ask_in_text(comparison: Comparison) -> Plan[Judgment]:
-    """Ask for a sampled answer in words."""
-    return tap(
-        ABSOLUTE.ask(comparison), lambda requests: [replace(one, choices=(), temperature=0.5) for one in requests]
-    )
+    alone = replace(case(responses=[Response("x", ("12345",))]), passed=True)
+    result, _ = drive(judge_labelled("d", alone, config), write)
+    assert (len(result.rows[0].keys), result.rows[0].judgments[0].preferred) == (samples, "a")
 
 
 @each(
     "responses, preferred, passed, sizes",
-    ([X], None, True, [1]),
-    ([X], None, False, [1]),
-    ([X], None, None, []),
-    ([X, replace(X, attack="null")], None, True, [1]),
-    ([X, Y], "x", None, [2]),
-    ([X, Y], "x", True, [2]),
+    ([X], None, True, [1]), ([X], None, False, [1]), ([X], None, None, []),
+    ([X, replace(X, attack="null")], None, True, [1]), ([X, Y], "x", None, [2]), ([X, Y], "x", True, [2]),
     ([X, Y], None, True, []),
-)
-def test_people_judged_a_pair_or_one_response(
-    responses: list[Response], preferred: str | None, passed: bool | None, sizes: list[int]
-) -> None:
+)  # fmt: skip
+def test_people_judged_a_pair_or_one_response(responses: Any, preferred: Any, passed: Any, sizes: list[int]) -> None:
     one = replace(case(responses=responses, preferred=preferred), passed=passed)
     assert [len(judged) for judged in list_judged(one)] == sizes
 

@@ -33,6 +33,10 @@ def echo(rounds: list[int], name: str) -> Plan[list[str]]:
     return heard
 
 
+def echo_all(shapes: list[list[int]]) -> list[Plan[Texts]]:
+    return [echo(shape, f"p{i}") for i, shape in enumerate(shapes)]
+
+
 def answer(one: Request) -> Reply:
     return Reply(text=one.messages[0].content)
 
@@ -43,9 +47,8 @@ def answers(requests: Sequence[Request]) -> list[Reply]:
 
 @given(SHAPES)
 def test_gather_equals_running_each_plan_alone(shapes: list[list[int]]) -> None:
-    together, rounds = drive(gather([echo(shape, f"p{i}") for i, shape in enumerate(shapes)]), answer)
-    alone = [drive(echo(shape, f"p{i}"), answer)[0] for i, shape in enumerate(shapes)]
-    assert together == alone
+    together, rounds = drive(gather(echo_all(shapes)), answer)
+    assert together == [drive(plan, answer)[0] for plan in echo_all(shapes)]
     assert len(rounds) == max((len(shape) for shape in shapes), default=0)
 
 
@@ -63,10 +66,7 @@ def in_any_order(plan: Plan[list[Texts]], data: st.DataObject) -> list[Texts]:
 
 @given(SHAPES, st.data())
 def test_neutral_tap_changes_no_result_in_any_reply_order(shapes: list[list[int]], data: st.DataObject) -> None:
-    def bare() -> list[Plan[Texts]]:
-        return [echo(shape, f"p{i}") for i, shape in enumerate(shapes)]
-
-    expected, rounds = drive(gather(bare()), answer)
+    expected, rounds = drive(gather(echo_all(shapes)), answer)
     outside, within, watched = list[Request](), list[Request](), list[Sequence[Request]]()
 
     def watch(requests: Sequence[Request]) -> Sequence[Request]:
@@ -76,9 +76,9 @@ def test_neutral_tap_changes_no_result_in_any_reply_order(shapes: list[list[int]
     def note(requests: Sequence[Request], replies: Sequence[Reply]) -> None:
         outside.extend(r for r, reply in zip(requests, replies, strict=True) if reply is not PENDING)
 
-    assert drive(tap(gather(bare())), answer) == (expected, rounds)
-    assert in_any_order(tap(gather(bare()), watch, note), data) == expected
-    inner = [tap(plan, on_replies=lambda requests, _: within.extend(requests)) for plan in bare()]
+    assert drive(tap(gather(echo_all(shapes))), answer) == (expected, rounds)
+    assert in_any_order(tap(gather(echo_all(shapes)), watch, note), data) == expected
+    inner = [tap(plan, on_replies=lambda requests, _: within.extend(requests)) for plan in echo_all(shapes)]
     assert in_any_order(gather_pairs(inner), data) == expected
     # Each reply passes once, whatever the number of rounds.
     arguments = sorted(one.key for part in rounds for one in part)
@@ -137,23 +137,22 @@ def test_plan_is_closed_however_its_tap_ends(mode: str) -> None:
     def end(*_: object) -> Any:
         return PlanResult("ended")
 
-    first = {"on_requests": fail, "requests end it": end}.get(mode)
-    second = {"on_replies": fail, "replies end it": end}.get(mode)
+    options: dict[str, Any] = {
+        "on_requests": {"on_requests": fail}, "requests end it": {"on_requests": end},
+        "on_replies": {"on_replies": fail}, "replies end it": {"on_replies": end},
+    }  # fmt: skip
     plan_held = plan()  # a second reference keeps it alive
-    options = {"on_requests": first, "on_replies": second}
-    tapped = tap(plan_held, **{name: one for name, one in options.items() if one})
-    if mode in ("close", "throw"):
+    tapped = tap(plan_held, **options.get(mode, {}))
+    if mode == "close":
         step(tapped)
-        if mode == "close":
-            tapped.close()
-        else:
-            with pytest.raises(Gone):
-                tapped.throw(Gone())
+        tapped.close()
     elif mode.endswith("end it"):
         assert plans.drive(tapped, answers) == "ended"
     else:
+        if mode == "throw":
+            step(tapped)
         with pytest.raises(Gone):
-            plans.drive(tapped, answers)
+            _ = tapped.throw(Gone()) if mode == "throw" else plans.drive(tapped, answers)
     assert ends == ["closed"]
 
 
@@ -191,14 +190,9 @@ HERE = Reply(text="x")
 @each("kind", list, OpenRequests)
 @each(
     "replies, whole, open_",
-    ([], True, True),
-    ([HERE, HERE], True, True),
-    ([HERE, PENDING], False, True),
-    ([PENDING, PENDING], False, False),
-)
-def test_partial_replies_suffice_for_open_requests(
-    kind: type[list[Request]], replies: list[Reply], whole: bool, open_: bool
-) -> None:
+    ([], True, True), ([HERE, HERE], True, True), ([HERE, PENDING], False, True), ([PENDING, PENDING], False, False),
+)  # fmt: skip
+def test_partial_replies_suffice_for_open_requests(kind: Any, replies: list[Reply], whole: bool, open_: bool) -> None:
     requests = kind(request(str(at)) for at in range(len(replies)))
     assert is_enough(requests, replies) == (open_ if kind is OpenRequests else whole)
 
@@ -236,23 +230,20 @@ def test_very_long_texts_are_compared_at_their_ends_only() -> None:
 
 @each(
     "text, expected",
-    ("[[A]]" * 2, "A"),
-    ("| a | b |\n|---|---|\n| " + "x | " * 900 + "[[A]] |", None),
-    ("# user\n[[A]]", None),
-    ("[[A]]\n### instruction\n[[B]]", "A"),
-    ("[[A]]\n[user]\n[[B]]", "A"),
-    ("[[A]]\n<user>\n[[B]]", "A"),
+    ("[[A]]" * 2, "A"), ("| a | b |\n|---|---|\n| " + "x | " * 900 + "[[A]] |", None), ("# user\n[[A]]", None),
+    ("[[A]]\n### instruction\n[[B]]", "A"), ("[[A]]\n[user]\n[[B]]", "A"), ("[[A]]\n<user>\n[[B]]", "A"),
     ("[[A]]\n- [/INST]\n[[B]]", "A"),
-)
+)  # fmt: skip
 def test_linear_time_parser_reads_the_same(text: str, expected: str | None) -> None:
     assert parsers.BRACKETS.read(text, "AB") == expected
 
 
+Tokens = list[tuple[int, ...]]
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=14).map(tuple), min_size=1, max_size=14)
 
 
 @given(SEQUENCES)
-def test_each_sequence_lies_on_a_path_from_the_root(sequences: list[tuple[int, ...]]) -> None:
+def test_each_sequence_lies_on_a_path_from_the_root(sequences: Tokens) -> None:
     root = build_trie(dict(enumerate(sequences)))
     by_index: dict[int, tuple[int, ...]] = {}
     ways: dict[int, tuple[int, ...]] = {id(root): ()}
@@ -287,7 +278,7 @@ def visible_tokens(forwards: list[Forward], forward: Forward, at: int) -> list[t
 
 
 @given(SEQUENCES, BUDGETS, SHARINGS)
-def test_every_sequence_is_read_once_in_order(sequences: list[tuple[int, ...]], budget: int, sharing: Sharing) -> None:
+def test_every_sequence_is_read_once_in_order(sequences: Tokens, budget: int, sharing: Sharing) -> None:
     forwards = lay_out(sequences, budget, sharing)
     read: Counter[int] = Counter()
     for forward in forwards:
@@ -299,19 +290,16 @@ def test_every_sequence_is_read_once_in_order(sequences: list[tuple[int, ...]], 
 
 
 @given(SEQUENCES, BUDGETS, st.sampled_from(["packed", "prefix"]))
-def test_shared_tokens_are_forwarded_once_within_the_budget(
-    sequences: list[tuple[int, ...]], budget: int, sharing: Sharing
-) -> None:
+def test_shared_tokens_are_forwarded_once_within_the_budget(sequences: Tokens, budget: int, sharing: Sharing) -> None:
     forwards = lay_out(sequences, budget, sharing)
     prefixes = {sequence[: n + 1] for sequence in sequences for n in range(len(sequence))}
     assert sum(len(forward.tokens) for forward in forwards) == len(prefixes)
     assert all(1 <= len(forward.tokens) <= budget for forward in forwards)
-    if sharing == "prefix":
-        assert all(forward.is_chain for forward in forwards)
+    assert sharing != "prefix" or all(forward.is_chain for forward in forwards)
 
 
 @given(SEQUENCES, BUDGETS, SHARINGS)
-def test_runs_agree_with_the_mask(sequences: list[tuple[int, ...]], budget: int, sharing: Sharing) -> None:
+def test_runs_agree_with_the_mask(sequences: Tokens, budget: int, sharing: Sharing) -> None:
     for forward in lay_out(sequences, budget, sharing):
         mask = np.zeros_like(forward.visibility())
         for start, stop, before in forward.runs(longest=3):
@@ -322,9 +310,7 @@ def test_runs_agree_with_the_mask(sequences: list[tuple[int, ...]], budget: int,
 
 
 @given(SEQUENCES, BUDGETS, SHARINGS, st.data())
-def test_pruning_keeps_whole_forwards_and_their_bases(
-    sequences: list[tuple[int, ...]], budget: int, sharing: Sharing, data: st.DataObject
-) -> None:
+def test_pruning_keeps_whole_forwards_and_their_bases(sequences: Tokens, budget: int, sharing: Any, data: Any) -> None:
     expected = data.draw(st.sets(st.sampled_from(range(len(sequences)))))
     forwards = lay_out(sequences, budget, sharing)
     left = prune(forwards, expected)
@@ -353,7 +339,7 @@ def test_oversized_prefix_is_cached_and_the_rest_packed() -> None:
 
 @given(SEQUENCES, BUDGETS, SHARINGS, st.integers(0, 12))
 def test_sequence_beyond_the_reach_is_read_alone_and_whole(
-    sequences: list[tuple[int, ...]], budget: int, sharing: Sharing, reach: int
+    sequences: Tokens, budget: int, sharing: Sharing, reach: int
 ) -> None:
     forwards = lay_out(sequences, budget, sharing, reach)
     read = sorted(index for forward in forwards for _, ending in forward.reads for index in ending)
@@ -368,11 +354,8 @@ def test_sequence_beyond_the_reach_is_read_alone_and_whole(
 
 def test_first_reply_needs_only_its_own_tokens() -> None:
     # Three cases of ten tokens after the same rules, each with a question of four tokens and two answers of three.
-    cases = [
-        [[*range(5), *(n + q for q in range(4)), *(n + m + a for a in range(3))] for m in (10, 20)]
-        for n in (100, 200, 300)
-    ]
-    forwards = lay_out([one for case in cases for one in case], budget=24)
+    cases = [[*range(5), *range(n, n + 4), *range(n + m, n + m + 3)] for n in (100, 200, 300) for m in (10, 20)]
+    forwards = lay_out(cases, budget=24)
     shapes = [(forward.base, forward.past, len(forward.tokens)) for forward in forwards]
     assert shapes == [(None, 0, 12), (0, 9, 3), (0, 5, 20)]
     reads = [[index for _, ending in forward.reads for index in ending] for forward in forwards]
