@@ -277,9 +277,16 @@ def test_unjudged_set_is_excluded_and_missing_verdict_invalid() -> None:
 
 
 def ready(
-    folder: Path, backend: Backend, cases: Sequence[Case], *, names: Sequence[str] = PROTOCOLS,
-    manner: Manner | None = None, out: str = "run", judge: str = "j", **more: Any,
-) -> Job[study.ConsistencyResult]:  # fmt: skip
+    folder: Path,
+    backend: Backend,
+    cases: Sequence[Case],
+    *,
+    names: Sequence[str] = PROTOCOLS,
+    manner: Manner | None = None,
+    out: str = "run",
+    judge: str = "j",
+    **more: Any,
+) -> Job[study.ConsistencyResult]:
     (folder / "d.jsonl").write_text("".join(native(one) + "\n" for one in cases), encoding="utf-8")
     setup = set_up(judge, backend, folder / out, names, manner=manner or Manner())
     return prepare(ConsistencyOptions(**{"data": folder / "d.jsonl", "limit": None, **more}), setup)

@@ -107,9 +107,17 @@ def write(path: Path, cases: Sequence[Case]) -> str:
 
 
 def ready(
-    folder: Path, judge: str | Backend, cases: Sequence[Case], names: Sequence[str], *, limit: int | None = None,
-    seed: int = 0, out: str = "run", control: bool = False, **more: Any,
-) -> Job[MetaResult]:  # fmt: skip
+    folder: Path,
+    judge: str | Backend,
+    cases: Sequence[Case],
+    names: Sequence[str],
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+    out: str = "run",
+    control: bool = False,
+    **more: Any,
+) -> Job[MetaResult]:
     selected = select([write(folder / "d.jsonl", cases)], (), limit, seed)
     backend = make_planted(judge) if isinstance(judge, str) else judge
     options = MetaOptions(control=control, protocols=names)  # type: ignore[arg-type]
