@@ -12,6 +12,7 @@ from distract.core.job import Job
 from distract.core.records import Reply, Request
 from distract.core.shard import Shard
 from distract.core.usage import Tally
+from distract.models.options import record
 from distract.models.scripted import ScriptedBackend
 from distract.studies import execution
 from distract.studies.attack import session as attack
@@ -59,17 +60,20 @@ def prepare(
     folder = Path(out) if out else Path("runs", name)
     folder = shard.locate(folder) if shard and not out else folder
     backend = more.pop("backend", None) or ScriptedBackend(say)
-    more = {"keep_text": "all", **more}
+    drawn: Any = {"data": data, "limit": limit, "seed": seed}
+    rated: Any = {"attacks": ["prolixity", "bold"], "targets": ["m1"], "generator": "rules", "draws": 20}
+    options: Any = {
+        "meta": MetaOptions(control=True),
+        "consistency": ConsistencyOptions(sets=2, **drawn),
+        "leaderboard": LeaderboardOptions(**drawn, **rated),
+    }.get(study)
+    more = {"keep_text": "all", "recorded": record(options), **more}
     setup = set_up("j", backend, folder, STUDIES[study], shard=shard, **more)
     if study == "attack":
         return attack.prepare(select(control=True, limit=limit, seed=seed), setup)
     if study == "meta":
-        return meta.prepare(MetaOptions(control=True), setup, meta.select(["tweakset", data], (), limit, seed))
-    drawn: Any = {"data": data, "limit": limit, "seed": seed}
-    if study == "consistency":
-        return consistency.prepare(ConsistencyOptions(sets=2, **drawn), setup)
-    options: Any = {"attacks": ["prolixity", "bold"], "targets": ["m1"], "generator": "rules", "draws": 20}
-    return leaderboard.prepare(LeaderboardOptions(**drawn, **options), setup)
+        return meta.prepare(options, setup, meta.select(["tweakset", data], (), limit, seed))
+    return consistency.prepare(options, setup) if study == "consistency" else leaderboard.prepare(options, setup)
 
 
 def judge(job: Job[Any], tally: Tally | None = None) -> Path:

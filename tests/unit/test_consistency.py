@@ -27,6 +27,7 @@ from distract.core.usage import Tally
 from distract.data.formats.native import format_line as native
 from distract.judging.comparison import comparable_responses
 from distract.judging.orders import Manner
+from distract.models.options import record
 from distract.models.scripted import make_planted
 from distract.studies.consistency import session, study
 from distract.studies.consistency.options import PROTOCOLS, ConsistencyOptions
@@ -288,8 +289,9 @@ def ready(
     **more: Any,
 ) -> Job[study.ConsistencyResult]:
     (folder / "d.jsonl").write_text("".join(native(one) + "\n" for one in cases), encoding="utf-8")
-    setup = set_up(judge, backend, folder / out, names, manner=manner or Manner())
-    return prepare(ConsistencyOptions(**{"data": folder / "d.jsonl", "limit": None, **more}), setup)
+    options = ConsistencyOptions(**{"data": folder / "d.jsonl", "limit": None, **more})
+    setup = set_up(judge, backend, folder / out, names, manner=manner or Manner(), recorded=record(options))
+    return prepare(options, setup)
 
 
 FILES = ("run.json", "rows.jsonl", "summary.json")

@@ -399,10 +399,10 @@ def test_foreign_texts_cannot_move_the_cursor(judge: Open) -> None:
     (invariants.score_stable, {"cases": PAIR, "attack": "null", "tolerance": -1}, "points from 0"),
     (invariants.deterministic, {"cases": []}, "deterministic: no cases; give at least one"),
     (invariants.deterministic, {"cases": ["a"]}, "expected one or more cases, found str"),
-    (invariants.deterministic, {"cases": PAIR, "max_violation_rate": 1.0}, "such as 0.1; leave it out"),
+    (invariants.deterministic, {"cases": PAIR, "max_violation_rate": 1.0}, "to below 1; leave it out"),
     (invariants.deterministic, {"cases": PAIR, "confidence": 0.2}, "confidence=0.2: expected a share"),
     (invariants.deterministic, {"cases": 3}, "expected one or more cases, found int"),
-    (invariants.deterministic, {"cases": PAIR, "confidence": "1"}, "confidence='1': expected a number"),
+    (invariants.deterministic, {"cases": PAIR, "confidence": "1"}, "confidence='1': expected a share"),
 )
 def test_untestable_invariant_is_one_clear_line(
     judge: Open, test: Callable[..., InvariantFinding], options: dict[str, Any], words: str

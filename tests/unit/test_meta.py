@@ -26,6 +26,7 @@ from distract.data import datasets
 from distract.data.formats.native import format_line as native
 from distract.judging.orders import Manner
 from distract.judging.published import PublishedRun
+from distract.models.options import record
 from distract.models.scripted import ScriptedBackend, make_planted
 from distract.studies.estimate import estimate
 from distract.studies.meta import session
@@ -121,7 +122,7 @@ def ready(
     selected = select([write(folder / "d.jsonl", cases)], (), limit, seed)
     backend = make_planted(judge) if isinstance(judge, str) else judge
     options = MetaOptions(control=control, protocols=names)  # type: ignore[arg-type]
-    return prepare(options, set_up("j", backend, folder / out, names, **more), selected)
+    return prepare(options, set_up("j", backend, folder / out, names, recorded=record(options), **more), selected)
 
 
 def run(job: Job[MetaResult], store: Path | None = None, tally: Tally | None = None) -> LoadedRun:

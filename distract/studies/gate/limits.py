@@ -23,7 +23,7 @@ from distract.models.ranges import INNER_SHARE
 from distract.stats.measures import MEASURES, list_limited, primary_name
 from distract.stats.trials import Measure
 from distract.studies import project
-from distract.studies.gate.options import EvidenceOptions, GateOptions
+from distract.studies.gate.options import EvidenceOptions, GateOptions, limit_kind
 from distract.studies.measures.run import list_recorded
 from distract.studies.project import check_name, setting_error
 
@@ -163,7 +163,7 @@ class Limits:
         return cls(MappingProxyType(own), **values)
 
     def __post_init__(self) -> None:
-        own = [(f"--{MEASURES[name].limit}", KINDS[MEASURES[name].key], limit) for name, limit in self.measures.items()]
+        own = [(f"--{row.limit}", limit_kind(row), self.measures[row.name]) for row in map(find_measure, self.measures)]
         specific = [(f"{SPECIFIC}: {name}", INNER_SHARE, rate) for name, rate in self.others.items()]
         others = [(f"--{name.replace('_', '-')}", KINDS[name], getattr(self, name)) for name in KINDS.keys() - LIMITED]
         for name, kind, value in (*own, *specific, *others):

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from distract.judging.orders import Manner
 from distract.models.options import OptionGroup, setting
-from distract.models.ranges import AMOUNT, CONFIDENCE, COUNT, FLAG, INNER_SHARE, LIMIT, PATH, SHARE
+from distract.models.ranges import AMOUNT, CONFIDENCE, COUNT, FLAG, INNER_SHARE, LIMIT, PATH, SHARE, NumberRange
 from distract.stats.measures import list_limited
+from distract.stats.trials import Measure
 from distract.studies.attack.options import ScopeOptions
 from distract.studies.options import (
     NoiseOptions,
@@ -25,11 +26,16 @@ from distract.studies.options import (
 decision = partial(setting, panel="Decision")
 
 
+def limit_kind(row: Measure) -> NumberRange:
+    """Return the kind of a measure's limit."""
+    return INNER_SHARE if row.unit == "share" else AMOUNT
+
+
 def limit_options(name: str, help: str = "", hits_only: bool = False) -> type[OptionGroup]:
     """Make a group with the limit of each measure that has one, or of rates of hits only."""
     options = []
     for row in list_limited():
-        kind, panel = INNER_SHARE if row.unit == "share" else AMOUNT, "Basics" if row.primary else "Decision"
+        kind, panel = limit_kind(row), "Basics" if row.primary else "Decision"
         text = help.format(row.words) if help else row.limit_help
         if row.is_hit_rate or not hits_only:
             options.append((row.key, float | None, setting(None, text, kind, panel=panel, flag=f"--{row.limit}")))

@@ -39,14 +39,15 @@ class PassCriteria:
 
     def __post_init__(self) -> None:
         for name, kind, cure in (
-            ("max_violation_rate", INNER_SHARE, "; leave it out to accept no counterexample"),
+            ("threshold", INNER_SHARE, "; leave it out to accept no counterexample"),
             ("confidence", CONFIDENCE, ""),
         ):
-            number = self.threshold if cure else self.confidence
             try:
-                _ = number is None or kind.read(number)
+                if (number := getattr(self, name)) is not None:
+                    object.__setattr__(self, name, kind.read(number))
             except ValueError as error:
-                raise UsageError(f"{name}={error}{cure}") from None
+                keyword = "max_violation_rate" if cure else name
+                raise UsageError(f"{keyword}={error}{cure}") from None
 
 
 @dataclass(frozen=True, slots=True)
