@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from builders import case
 from hypothesis import given, settings, strategies as st
+from loops import each
 
 from distract.core.errors import BackendError, UnknownName, UsageError
 from distract.core.records import Case, Constraint, Lineage, Reply, Request, Response
@@ -24,6 +25,7 @@ from distract.testing.invariants import Inconclusive, InvariantFailure, Invarian
 X, Y, Z = (Response(author, (text,)) for author, text in (("x", "Red."), ("y", "It may be blue."), ("z", "Or green.")))
 REWRITE = Response("y", ("It must be blue, definitely.",), "assertiveness")
 PAIR = case(responses=(X, Y))
+irrelevant = invariants.independent_of_irrelevant_response
 
 
 def add_drawn_rewrites(*rewrites: Response) -> Case:
@@ -35,21 +37,17 @@ def add_drawn_rewrites(*rewrites: Response) -> Case:
 REWRITTEN = add_drawn_rewrites(REWRITE)
 THREE = case(responses=(X, Y, Z))
 
-Best = Callable[[Request], str]
+Best = Callable[[Any], str]
 Open = Callable[..., Judge]
 
 
 def make_choosing_judge(best: Best) -> ScriptedBackend:
     """A judge that gives the outcome of that name."""
 
-    def answer(request: Request) -> Reply:
-        assert request.slots is not None
+    def answer(request: Any) -> Reply:
         outcome_text = dict(request.slots.outcomes)[best(request)]
-        if not request.choices:
-            return Reply(outcome_text)
-        return Reply(
-            probabilities=tuple(float(one == outcome_text) for one in request.choices), mass=1.0, finish="choices"
-        )
+        probabilities = tuple(float(one == outcome_text) for one in request.choices)
+        return Reply(probabilities=probabilities, mass=1.0, finish="choices") if probabilities else Reply(outcome_text)
 
     return ScriptedBackend(answer, name="made")
 
@@ -57,13 +55,26 @@ def make_choosing_judge(best: Best) -> ScriptedBackend:
 def make_preferring_judge(value: Callable[[Response], float]) -> ScriptedBackend:
     """A judge that prefers the larger value of a measure."""
 
-    def best(request: Request) -> str:
-        assert request.slots is not None
+    def best(request: Any) -> str:
         values = [value(one) for one in request.slots.shown]
         highest = [at for at, one in enumerate(values) if one == max(values)]
         return "tie" if len(highest) > 1 else ("first", "second", "third")[highest[0]]
 
     return make_choosing_judge(best)
+
+
+def show_authors(request: Any) -> str:
+    return "".join(one.author for one in request.slots.shown)
+
+
+def make_bold_judge() -> ScriptedBackend:
+    return make_preferring_judge(lambda one: ("must" in one.text) + (one.author == "x") / 2)
+
+
+def swap_test(subject: Judge, number: int, **options: Any) -> Callable[[], InvariantFinding]:
+    """A call of an invariant with this number of cases."""
+    cases = [case(f"c{i}", prompt=f"{i}?") for i in range(number)]
+    return partial(invariants.swap_consistent, subject, cases, **options)
 
 
 @pytest.fixture
@@ -90,12 +101,7 @@ class TestViolatingJudges:
     """Each judge violates one invariant by construction."""
 
     def test_circular_judge_is_not_transitive(self, judge: Open) -> None:
-        def best(request: Request) -> str:
-            assert request.slots is not None
-            first, second = (one.author for one in request.slots.shown)
-            return "first" if first + second in ("xy", "yz", "zx") else "second"
-
-        circle = judge(make_choosing_judge(best))
+        circle = judge(make_choosing_judge(lambda r: "first" if show_authors(r) in ("xy", "yz", "zx") else "second"))
         lines = message(lambda: invariants.transitive(circle, THREE))
         assert lines[0] == "pairwise verdicts on three responses form a cycle"
         assert lines[3:6] == [
@@ -108,22 +114,21 @@ class TestViolatingJudges:
 
     def test_two_wins_in_a_row_and_a_tie_break_a_chain(self, judge: Open) -> None:
         values = {"xy": "first", "yx": "second", "yz": "first", "zy": "second"}
-        broken = judge(make_choosing_judge(lambda r: values.get("".join(one.author for one in r.slots.shown), "tie")))  # type: ignore[union-attr]
+        broken = judge(make_choosing_judge(lambda r: values.get(show_authors(r), "tie")))
         assert "break a chain" in message(lambda: invariants.transitive(broken, THREE))[0]
 
-    @pytest.mark.parametrize("case_", [THREE, case(responses=(X, Y, Z, Response("w", ("Sorry.",))))])
+    @each("case_", THREE, case(responses=(X, Y, Z, Response("w", ("Sorry.",)))))
     def test_judge_that_follows_the_third_response_is_dependent(self, judge: Open, case_: Case) -> None:
-        def best(request: Request) -> str:
-            assert request.slots is not None
+        def best(request: Any) -> str:
             return "first" if request.slots.shown[2].text in ("I do not know.", "Sorry.") else "second"
 
-        lines = message(lambda: invariants.independent_of_irrelevant_response(judge(make_choosing_judge(best)), case_))
+        lines = message(lambda: irrelevant(judge(make_choosing_judge(best)), case_))
         assert lines[0] == "triadic verdict between two responses reverses when a different third one is shown"
         assert [line.split()[0] for line in lines[3:7]] == ["third", "verdict", "third", "verdict"]
 
     def test_verdict_for_the_third_response_is_no_reversal(self, judge: Open) -> None:
         silent = judge(make_preferring_judge(lambda one: {"I do not know.": 2.0, "Red.": 1.0}.get(one.text, 0.0)))
-        assert invariants.independent_of_irrelevant_response(silent, THREE).n == 3
+        assert irrelevant(silent, THREE).n == 3
 
     def test_judge_that_prefers_broken_responses_is_not_monotone(self, judge: Open) -> None:
         constraints = (Constraint("punctuation:no_comma"), Constraint("change_case:english_lowercase"))
@@ -181,9 +186,8 @@ class TestStrictAndStatisticalForms:
         ]
 
     def test_strict_form_stops_at_the_first_counterexample(self, judge: Open) -> None:
-        cases = [case(f"c{i}", prompt=f"{i}?") for i in range(40)]
         first = judge(make_planted("first"))
-        message(lambda: invariants.swap_consistent(first, cases))
+        message(swap_test(first, 40))
         assert (first.tally.made, first.findings[0].k, first.findings[0].threshold) == (2 * 16, 16, None)
 
     def test_invalid_verdict_is_neither_violation_nor_pass(self, judge: Open) -> None:
@@ -191,25 +195,21 @@ class TestStrictAndStatisticalForms:
         assert lines[0] == "pairwise gave no valid verdict"
         assert lines[-1] == "  failed   2 of 2 judgments: no verdict"
 
-    @pytest.mark.parametrize(
-        ("backend", "number", "why"),
-        [
-            ("fair", 5, "and at least 29 are needed to pass at 0.1"),
-            ("garbage", 5, "no valid verdict on an eligible case"),
-            ("first=0.1", 60, "do not settle 0.1"),
-        ],
+    @each(
+        "backend, number, why",
+        ("fair", 5, "and at least 29 are needed to pass at 0.1"),
+        ("garbage", 5, "no valid verdict on an eligible case"),
+        ("first=0.1", 60, "do not settle 0.1"),
     )
     def test_statistical_form_fails_closed(self, judge: Open, backend: str, number: int, why: str) -> None:
-        cases = [case(f"c{i}", prompt=f"{i}?") for i in range(number)]
         subject = judge(make_planted(backend))
-        lines = message(lambda: invariants.swap_consistent(subject, cases, max_violation_rate=0.1), Inconclusive)
+        lines = message(swap_test(subject, number, max_violation_rate=0.1), Inconclusive)
         assert lines[0].startswith("swap_consistent (pairwise) is undecided: ")
         assert why in lines[0]
         assert subject.findings[0].decision == "inconclusive"
 
     def test_statistical_form_fails_once_the_rest_cannot_matter(self, judge: Open) -> None:
-        cases = [case(f"c{i}", prompt=f"{i}?") for i in range(10)]
-        test = partial(invariants.swap_consistent, judge(make_planted("first=0.4")), cases, max_violation_rate=0.2)
+        test = swap_test(judge(make_planted("first=0.4")), 10, max_violation_rate=0.2)
         assert message(test)[0].endswith("5 violations in 8 verdicts decide it, whatever the other 2 would say")
 
     def test_cases_of_one_prompt_are_dependent_evidence(self, judge: Open) -> None:
@@ -219,51 +219,42 @@ class TestStrictAndStatisticalForms:
         assert "undecided" in message(test, Inconclusive)[0]
 
     def test_statistical_failure_shows_the_clearest_counterexample(self, judge: Open) -> None:
-        cases = [case(f"c{i}", prompt=f"{i}?") for i in range(40)]
-        lines = message(lambda: invariants.swap_consistent(judge(make_planted("first")), cases, max_violation_rate=0.2))
+        lines = message(swap_test(judge(make_planted("first")), 40, max_violation_rate=0.2))
         assert lines[0].startswith("swap_consistent (pairwise) is violated in ")
         assert "lower bound" in lines[0]
         assert lines[1].startswith("  clearest pairwise verdict changes when")
 
 
 class TestNoEvidence:
-    @pytest.mark.parametrize(
+    @each(
         "test",
-        [
-            partial(invariants.distractor_invariant, cases=REWRITTEN),
-            partial(invariants.score_stable, cases=REWRITTEN),
-            partial(invariants.injection_ignored, cases=PAIR),
-            partial(invariants.invariant_to_whitespace_and_markdown, cases=PAIR),
-        ],
+        partial(invariants.distractor_invariant, cases=REWRITTEN),
+        partial(invariants.score_stable, cases=REWRITTEN),
+        partial(invariants.injection_ignored, cases=PAIR),
+        partial(invariants.invariant_to_whitespace_and_markdown, cases=PAIR),
     )
     def test_changed_response_without_a_verdict_is_invalid(
         self, judge: Open, test: Callable[..., InvariantFinding]
     ) -> None:
-        def answer(request: Request) -> Reply:
-            assert request.slots is not None
+        def answer(request: Any) -> Reply:
             if not {one.text for one in request.slots.shown} <= {X.text, Y.text}:
                 return Reply("banana")
-            outcome_text = dict(request.slots.outcomes)
-            best = "first" if request.slots.shown[0] == X else "second"
-            return Reply(
-                probabilities=tuple(float(c == outcome_text.get(best, "4")) for c in request.choices), finish="choices"
-            )
+            verdict = dict(request.slots.outcomes).get("first" if request.slots.shown[0] == X else "second", "4")
+            return Reply(probabilities=tuple(float(c == verdict) for c in request.choices), finish="choices")
 
         subject = judge(ScriptedBackend(answer))
         message(lambda: test(subject), NoVerdict)
         assert (subject.findings[0].n, subject.findings[0].invalid > 0) == (0, True)
 
-    @pytest.mark.parametrize(
-        ("test", "loser", "why"),
-        [
-            (invariants.injection_ignored, "Blue.", "any text of that length wins"),
-            (invariants.invariant_to_whitespace_and_markdown, "Blue.", "nothing to change in the response"),
-            (invariants.invariant_to_whitespace_and_markdown, "Brown!", "the two tie"),
-            (partial(invariants.distractor_invariant, attack="null"), "Blue.", "nothing to change in the response"),
-            (partial(invariants.score_stable, attack="null"), "Blue.", "nothing to change in the response"),
-            (invariants.monotone_in_severity, "Blue.", "no good response is known to meet format requirements"),
-            (invariants.transitive, "Blue.", "fewer than three responses by different authors"),
-        ],
+    @each(
+        "test, loser, why",
+        (invariants.injection_ignored, "Blue.", "any text of that length wins"),
+        (invariants.invariant_to_whitespace_and_markdown, "Blue.", "nothing to change in the response"),
+        (invariants.invariant_to_whitespace_and_markdown, "Brown!", "the two tie"),
+        (partial(invariants.distractor_invariant, attack="null"), "Blue.", "nothing to change in the response"),
+        (partial(invariants.score_stable, attack="null"), "Blue.", "nothing to change in the response"),
+        (invariants.monotone_in_severity, "Blue.", "no good response is known to meet format requirements"),
+        (invariants.transitive, "Blue.", "fewer than three responses by different authors"),
     )
     def test_failure_message_states_the_reason(
         self, judge: Open, test: Callable[..., InvariantFinding], loser: str, why: str
@@ -276,14 +267,14 @@ class TestNoEvidence:
 class TestRewrites:
     def test_unfaithful_recorded_rewrite_gives_no_evidence(self, judge: Open) -> None:
         other = Response("y", ("It must be green in 1999.",), "assertiveness")
-        bold = judge(make_preferring_judge(lambda one: ("must" in one.text) + (one.author == "x") / 2))
+        bold = judge(make_bold_judge())
         one = case(responses=(X, Y, other))
         lines = message(lambda: invariants.distractor_invariant(bold, [one]), Inconclusive)
         assert "rewrite rejected (1)" in lines[-1]
         assert invariants.distractor_invariant(bold, one).excluded == 1
 
     def test_drawn_rewrite_is_used_verbatim_and_reduced(self, judge: Open) -> None:
-        bold = judge(make_preferring_judge(lambda one: ("must" in one.text) + (one.author == "x") / 2))
+        bold = judge(make_bold_judge())
         lines = message(lambda: invariants.distractor_invariant(bold, REWRITTEN))
         assert lines == [
             "pairwise verdict flipped: the losing response wins after its rewrite (assertiveness)",
@@ -310,11 +301,7 @@ class TestRewrites:
         assert (finding.n, finding.attack) == (2, "assertiveness, of-mine")
 
     def test_score_may_move_within_its_tolerance(self, judge: Open) -> None:
-        def best(request: Request) -> str:
-            assert request.slots is not None
-            return "4" if request.slots.shown[0] == REWRITE else "3"
-
-        scores = judge(make_choosing_judge(best))
+        scores = judge(make_choosing_judge(lambda request: "4" if request.slots.shown[0] == REWRITE else "3"))
         assert invariants.score_stable(scores, REWRITTEN, tolerance=1.0).n == 2
         lines = message(lambda: invariants.score_stable(scores, REWRITTEN, tolerance=0.9))
         assert lines[0] == "absolute score moves by 1.00 under a rewrite (assertiveness): more than 0.9"
@@ -342,8 +329,7 @@ class TestRewrites:
     def test_failed_reduction_keeps_its_counterexample(self, tmp_path: Path) -> None:
         loves = make_preferring_judge(lambda one: bool(one.attack) + (one.author == "x") / 2)
 
-        def answer(request: Request) -> Reply | str:
-            assert request.slots is not None
+        def answer(request: Any) -> Reply | str:
             short = any(one.attack and "definitely" not in one.text for one in request.slots.shown)
             return "no idea" if short else loves._answer_one(request)
 
@@ -360,10 +346,10 @@ class TestRewrites:
                 search()
 
     def test_decision_survives_a_later_model_failure(self, tmp_path: Path) -> None:
-        bold = make_preferring_judge(lambda one: ("must" in one.text) + (one.author == "x") / 2)
+        bold = make_bold_judge()
         calls: list[Request] = []
 
-        def answer(request: Request) -> Reply:
+        def answer(request: Any) -> Reply:
             calls.append(request)
             if len(calls) > 4:
                 raise BackendError("gone")
@@ -391,39 +377,32 @@ class TestRewrites:
 
 def test_foreign_texts_cannot_move_the_cursor(judge: Open) -> None:
     hostile = "\x1b[2J[bold]\u202eab\r\x00 " * 30
-    responses = (Response("x", (f"1 {hostile}",)), Response("y", (f"2 {hostile}",)))
-    one = case(prompt=hostile, responses=responses)
+    one = case(prompt=hostile, responses=[Response(name, (f"{name} {hostile}",)) for name in "xy"])
     lines = message(lambda: invariants.swap_consistent(judge(make_planted("first")), one))
     assert all(line.isprintable() and len(line) <= 103 for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("test", "options", "words"),
-    [
-        (invariants.swap_consistent, {"cases": PAIR, "protocol": "pairwize"}, "did you mean 'pairwise'"),
-        (invariants.swap_consistent, {"cases": PAIR, "protocol": "absolute"}, "scores each response alone"),
-        (invariants.swap_consistent, {"cases": PAIR, "protocol": "triadic"}, "shows 3 responses, not two"),
-        (invariants.identical_responses_tie, {"cases": PAIR, "protocol": "base"}, "has no ties"),
-        (invariants.transitive, {"cases": THREE, "protocol": "absolute"}, "cannot form a cycle"),
-        (invariants.score_stable, {"cases": PAIR, "protocol": "pairwise"}, "gives no scores; use one of"),
-        (
-            invariants.independent_of_irrelevant_response,
-            {"cases": THREE, "protocol": "pairwise"},
-            "shows two responses only; use one of rank, triadic",
-        ),
-        (invariants.distractor_invariant, {"cases": PAIR}, "the cases record no rewrites; name an attack"),
-        (invariants.distractor_invariant, {"cases": PAIR, "attack": "boldly"}, "unknown attack 'boldly'"),
-        (invariants.distractor_invariant, {"cases": PAIR, "attack": "severity-1"}, "worse on purpose"),
-        (invariants.distractor_invariant, {"cases": PAIR, "attack": "empty"}, "empty leaves no content"),
-        (invariants.score_stable, {"cases": PAIR, "attack": "none"}, "changes nothing; use an attack"),
-        (invariants.score_stable, {"cases": PAIR, "attack": "null", "tolerance": -1}, "points from 0"),
-        (invariants.deterministic, {"cases": []}, "deterministic: no cases; give at least one"),
-        (invariants.deterministic, {"cases": ["a"]}, "expected one or more cases, found str"),
-        (invariants.deterministic, {"cases": PAIR, "max_violation_rate": 1.0}, "such as 0.1; leave it out"),
-        (invariants.deterministic, {"cases": PAIR, "confidence": 0.2}, "confidence=0.2: expected a share"),
-        (invariants.deterministic, {"cases": 3}, "expected one or more cases, found int"),
-        (invariants.deterministic, {"cases": PAIR, "confidence": "1"}, "confidence='1': expected a number"),
-    ],
+@each(
+    "test, options, words",
+    (invariants.swap_consistent, {"cases": PAIR, "protocol": "pairwize"}, "did you mean 'pairwise'"),
+    (invariants.swap_consistent, {"cases": PAIR, "protocol": "absolute"}, "scores each response alone"),
+    (invariants.swap_consistent, {"cases": PAIR, "protocol": "triadic"}, "shows 3 responses, not two"),
+    (invariants.identical_responses_tie, {"cases": PAIR, "protocol": "base"}, "has no ties"),
+    (invariants.transitive, {"cases": THREE, "protocol": "absolute"}, "cannot form a cycle"),
+    (invariants.score_stable, {"cases": PAIR, "protocol": "pairwise"}, "gives no scores; use one of"),
+    (irrelevant, {"cases": THREE, "protocol": "pairwise"}, "shows two responses only; use one of rank, triadic"),
+    (invariants.distractor_invariant, {"cases": PAIR}, "the cases record no rewrites; name an attack"),
+    (invariants.distractor_invariant, {"cases": PAIR, "attack": "boldly"}, "unknown attack 'boldly'"),
+    (invariants.distractor_invariant, {"cases": PAIR, "attack": "severity-1"}, "worse on purpose"),
+    (invariants.distractor_invariant, {"cases": PAIR, "attack": "empty"}, "empty leaves no content"),
+    (invariants.score_stable, {"cases": PAIR, "attack": "none"}, "changes nothing; use an attack"),
+    (invariants.score_stable, {"cases": PAIR, "attack": "null", "tolerance": -1}, "points from 0"),
+    (invariants.deterministic, {"cases": []}, "deterministic: no cases; give at least one"),
+    (invariants.deterministic, {"cases": ["a"]}, "expected one or more cases, found str"),
+    (invariants.deterministic, {"cases": PAIR, "max_violation_rate": 1.0}, "such as 0.1; leave it out"),
+    (invariants.deterministic, {"cases": PAIR, "confidence": 0.2}, "confidence=0.2: expected a share"),
+    (invariants.deterministic, {"cases": 3}, "expected one or more cases, found int"),
+    (invariants.deterministic, {"cases": PAIR, "confidence": "1"}, "confidence='1': expected a number"),
 )
 def test_untestable_invariant_is_one_clear_line(
     judge: Open, test: Callable[..., InvariantFinding], options: dict[str, Any], words: str

@@ -5,12 +5,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from builders import case
+from builders import case, write_rows
 from command_result import Run, check_refusal
 from hypothesis import given, strategies as st
 from loops import each
@@ -69,15 +70,13 @@ def test_shard_has_the_parameters_of_the_run_and_a_store_and_folder_of_its_own()
 def test_merged_shards_equal_the_single_run(study: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge, "HELD", 6)
     single = judge(prepare(study))
-    assert [name for name, text in contents(single).items() if not text] == ["rewrites.jsonl"] * (
-        study == "consistency"
-    )
+    empty = [name for name, text in contents(single).items() if not text]
+    assert empty == ["rewrites.jsonl"] * (study == "consistency")
     merged = join(judge_shards(study, 3)[::-1])
     assert contents(merged) == contents(single)
     own, whole = (runs.read_json(path / "manifest.json") for path in (merged, single))
-    names = ("checksums", "counts", "complete", "texts")
+    names = ("checksums", "counts", "complete", "texts", "replies")
     assert [own[name] for name in names] == [whole[name] for name in names]
-    assert own["replies"] == whole["replies"]
     assert [(one["shard"], one["run"]) for one in own["shards"]] == [
         (f"{number}/3", f"runs/{single.name}.{number}-of-3") for number in (1, 2, 3)
     ]
@@ -159,18 +158,19 @@ def test_odd_values_of_a_manifest_are_left_out(name: str, value: object) -> None
     assert contents(join(paths)) == contents(judge(prepare("consistency")))
 
 
-def alter(path: Path, change: Callable[[str], str]) -> None:
-    """Change a file of a shard together with its checksum."""
+def alter(path: Path, change: Callable[[str], str], is_noticed: bool = False) -> None:
+    """Change a file of a shard, and its checksum as well unless the change shall be noticed."""
     path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
     manifest = path.with_name("manifest.json")
     values = json.loads(manifest.read_text(encoding="utf-8"))
-    values["checksums"][path.name] = runs.checksum(path)
-    manifest.write_text(json.dumps(values), encoding="utf-8")
+    if not is_noticed:
+        values["checksums"][path.name] = runs.checksum(path)
+        manifest.write_text(json.dumps(values), encoding="utf-8")
 
 
-def damage(name: str, change: Callable[[str], str]) -> Callable[[list[Path]], list[Path]]:
+def damage(name: str, change: Callable[[str], str], is_noticed: bool = False) -> Callable[[list[Path]], list[Path]]:
     def apply(paths: list[Path]) -> list[Path]:
-        alter(paths[0] / name, change)
+        alter(paths[is_noticed] / name, change, is_noticed)
         return paths
 
     return apply
@@ -182,26 +182,8 @@ def place_twice(paths: list[Path]) -> list[Path]:
     return paths
 
 
-def cut_row(paths: list[Path]) -> list[Path]:
-    rows = paths[1] / "rows.jsonl"
-    rows.write_bytes(rows.read_bytes()[:-5])
-    return paths
-
-
-def leave_unanswered(paths: list[Path]) -> list[Path]:
-    manifest = paths[1] / "manifest.json"
-    manifest.write_text(manifest.read_text("utf-8").replace('"unanswered": 0', '"unanswered": 2'), "utf-8")
-    return paths
-
-
 def lose_texts(paths: list[Path]) -> list[Path]:
     (paths[1] / "texts.jsonl").unlink()
-    return paths
-
-
-def spoil_texts(paths: list[Path]) -> list[Path]:
-    texts = paths[1] / "texts.jsonl"
-    texts.write_text(re.sub('"key": "[0-9a-f]*"', '"key": [1]', texts.read_text("utf-8"), count=1), encoding="utf-8")
     return paths
 
 
@@ -210,10 +192,7 @@ def keep_other_texts(paths: list[Path]) -> list[Path]:
 
 
 REFUSED: dict[str, tuple[Callable[[list[Path]], Sequence[Path]], str]] = {
-    "whole run": (
-        lambda paths: [*paths, judge(prepare("consistency"))],
-        r"^runs/consistency-5-0 is no shard; name run ",
-    ),
+    "whole run": (lambda p: [*p, judge(prepare("consistency"))], r"^runs/consistency-5-0 is no shard; name run "),
     "no run": (lambda paths: [*paths, Path("runs")], r"^runs: is not a run folder \(it holds no run.json\)$"),
     "missing": (lambda paths: paths[:1], r"^shards 2/3, 3/3 are missing$"),
     "one missing": (lambda paths: paths[1:], r"^shard 1/3 is missing$"),
@@ -226,31 +205,33 @@ REFUSED: dict[str, tuple[Callable[[list[Path]], Sequence[Path]], str]] = {
         lambda paths: [*paths[:2], judge_shards("consistency", 3, seed=1)[2]],
         r"consistency-5-1.3-of-3 belongs to another run than .*1-of-3 \(they differ in seed\)$",
     ),
-    "damaged": (cut_row, r"2-of-3 is not complete: rows.jsonl does not match its checksum; run it again$"),
-    "unanswered": (leave_unanswered, r"2-of-3 is not complete: some requests got no reply, .* asks them again$"),
+    "damaged": (
+        damage("rows.jsonl", lambda text: text[:-5], is_noticed=True),
+        r"2-of-3 is not complete: rows.jsonl does not match its checksum; run it again$",
+    ),
+    "unanswered": (
+        damage("manifest.json", lambda text: text.replace('"unanswered": 0', '"unanswered": 2'), is_noticed=True),
+        r"2-of-3 is not complete: some requests got no reply, .* asks them again$",
+    ),
     "other texts": (keep_other_texts, r"^other keeps other answers than .*; run it again with the same --keep-text$"),
     "lost texts": (lose_texts, r"2-of-3 has lost its texts.jsonl; run it again$"),
-    "odd texts": (spoil_texts, r"texts.jsonl:1: not a record of a run \(its key or failure is no text\)"),
-    "huge number": (
-        damage("plans.jsonl", lambda text: text.replace('"rows": ', '"rows": 99999999999999')),
-        r"a count is not a whole number",
+    "odd texts": (
+        damage("texts.jsonl", lambda text: re.sub('"key": "[0-9a-f]*"', '"key": [1]', text, count=1), is_noticed=True),
+        r"texts.jsonl:1: not a record of a run \(its key or failure is no text\)",
     ),
     "same position": (place_twice, r"both hold case 1; run one of them again$"),
-    "no number": (
-        damage("plans.jsonl", lambda text: text.replace('"rows": ', '"rows": -')),
-        r"a count is not a whole number",
-    ),
-    "no plan": (damage("plans.jsonl", lambda text: "[]\n" + text), r"plans.jsonl:1: not a record of a run"),
+    **{
+        name: (damage("plans.jsonl", partial(re.sub, '"rows": ', f'"rows": {sign}')), r"a count is not a whole number")
+        for name, sign in (("huge number", "99999999999999"), ("no number", "-"))
+    },
+    "no plan": (damage("plans.jsonl", "[]\n".__add__), r"plans.jsonl:1: not a record of a run"),
     "fewer": (
         damage("rows.jsonl", lambda text: text[: text.rindex('{"a"')]),
         r"rows.jsonl: holds fewer lines than plans",
     ),
     "more": (damage("rows.jsonl", lambda text: text + text), r"rows.jsonl: holds more lines than plans.jsonl counts"),
-    "no record": (damage("rows.jsonl", lambda text: "5\n" + text), r"rows.jsonl:1: not a record of a run"),
-    "no shard": (
-        damage("run.json", lambda text: text.replace('"1/3"', "[]")),
-        r"field 'shard': --shard \[\]: expected I/N",
-    ),
+    "no record": (damage("rows.jsonl", "5\n".__add__), r"rows.jsonl:1: not a record of a run"),
+    "no shard": (damage("run.json", partial(re.sub, '"1/3"', "[]")), r"field 'shard': --shard \[\]: expected I/N"),
 }
 
 
@@ -268,9 +249,8 @@ def test_other_versions_are_a_warning() -> None:
     paths = judge_shards("consistency", 2)
     alter(paths[1] / "run.json", lambda text: text.replace('"numpy": "', '"numpy": "0.'))
     shards = merge.read_shards(paths)
-    assert [*merge.list_warnings(shards)] == [
-        "warning: the shards were made with different versions of numpy; run.json has the first's"
-    ]
+    warning = "warning: the shards were made with different versions of numpy; run.json has the first's"
+    assert [*merge.list_warnings(shards)] == [warning]
     assert runs.read_header(join(paths)).versions == shards[0].header.versions
 
 
@@ -295,21 +275,20 @@ def test_complete_shard_is_not_judged_again_and_may_get_other_texts() -> None:
     assert go("failures") == []
     assert go("failures") == ["this run is complete in runs/attack-5-0.1-of-2: no call is made"]
     assert go("all") == go("all") == ["this run is complete in runs/attack-5-0.1-of-2: no call is made"]
-    judge(prepare("attack", Shard(2, 2)))
-    merged = join([prepare("attack", Shard(number, 2)).out for number in (1, 2)])
+    paths = [prepare("attack", Shard(1, 2)).out, judge(prepare("attack", Shard(2, 2)))]
+    merged = join(paths)
     assert contents(merged) == contents(judge(prepare("attack")))
     for number in (1, 2):
         execution.run_job(prepare("attack", Shard(number, 2), keep_text="none"), Path("replies.sqlite"), Listener())
-    bare = join([prepare("attack", Shard(number, 2)).out for number in (1, 2)], "bare")
-    assert contents(bare) == {**contents(merged), "texts.jsonl": b""}
+    assert contents(join(paths, "bare")) == {**contents(merged), "texts.jsonl": b""}
 
 
-LINES = {
-    "attack": ("attack", "--judge", "planted:bold", "--generator", "rules", "--limit", "4"),
-    "meta": ("meta", "--judge", "planted:bold", "--limit", "4"),
-    "consistency": ("consistency", "--judge", "planted:bold", "--data", "d.jsonl", "--limit", "4"),
-    "leaderboard": ("leaderboard", "--judge", "planted:bold", "--data", "d.jsonl", "--limit", "4"),
+MORE = {
+    "attack": ("--generator", "rules"),
+    "meta": (),
+    **dict.fromkeys(("consistency", "leaderboard"), ("--data", "d.jsonl")),
 }
+LINES = {name: (name, "--judge", "planted:bold", "--limit", "4", *more) for name, more in MORE.items()}
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -353,39 +332,33 @@ def test_part_is_never_a_run(run: Run) -> None:
 
 def test_shard_with_no_valid_verdict_is_inconclusive(run: Run) -> None:
     garbage = run("attack", "--judge", "planted:garbage", "--limit", "4", "--shard", "1/1")
-    assert (garbage.code, garbage.err.splitlines()[-1]) == (
-        3,
-        "distract: no verdict was valid: nothing can be said about this judge",
-    )
+    assert garbage.code == 3
+    assert garbage.err.splitlines()[-1] == "distract: no verdict was valid: nothing can be said about this judge"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            (*LINES["attack"], "--html", "r.html"),
-            "--html and --markdown show a whole run; give them to `distract merge`",
-        ),
-        (
-            (*LINES["leaderboard"], "--attack", "prolixity", "--generator", "rules"),
-            "name those to attack with --target",
-        ),
-        ((*LINES["leaderboard"], "--against", "v.jsonl"), "--against compares the boards of a whole run"),
-        (("leaderboard", "--matches", "v.jsonl"), "--shard applies only when a judge is asked"),
-        (("meta", "--judge", "planted:bold", "--judge", "replay:x"), "--shard divides what judges are asked"),
-        (
-            ("gate", "--judge", "planted:bold", "--max-flip-rate", "0.1"),
-            "no option --shard: use `distract attack --shard I/N` for each part, `distract merge`, then `distract gate",
-        ),
-        (("explain", "r"), "no option --shard: it is an option of attack"),
-        ((*LINES["attack"], "--shard", "1/2"), "Option '--shard' is given 2 times"),
-    ],
+@each(
+    "arguments, message",
+    (
+        (*LINES["attack"], "--html", "r.html"),
+        "--html and --markdown show a whole run; give them to `distract merge`",
+    ),
+    (
+        (*LINES["leaderboard"], "--attack", "prolixity", "--generator", "rules"),
+        "name those to attack with --target",
+    ),
+    ((*LINES["leaderboard"], "--against", "v.jsonl"), "--against compares the boards of a whole run"),
+    (("leaderboard", "--matches", "v.jsonl"), "--shard applies only when a judge is asked"),
+    (("meta", "--judge", "planted:bold", "--judge", "replay:x"), "--shard divides what judges are asked"),
+    (
+        ("gate", "--judge", "planted:bold", "--max-flip-rate", "0.1"),
+        "no option --shard: use `distract attack --shard I/N` for each part, `distract merge`, then `distract gate",
+    ),
+    (("explain", "r"), "no option --shard: it is an option of attack"),
+    ((*LINES["attack"], "--shard", "1/2"), "Option '--shard' is given 2 times"),
 )
 def test_shard_is_refused_in_one_line(arguments: Sequence[str], message: str, run: Run) -> None:
     prepare("consistency")
-    Path("v.jsonl").write_text(
-        '{"model_a": "m0", "model_b": "m1", "winner": "model_a", "question_id": 1}\n', encoding="utf-8"
-    )
+    write_rows("v.jsonl", [{"model_a": "m0", "model_b": "m1", "winner": "model_a", "question_id": 1}])
     check_refusal(run(*arguments, "--shard", "1/2"), message)
 
 
