@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from builders import case, request, row, verdict
-from command_result import Run, check_refusal
+from command_result import CommandResult, Run, check_refusal
 from loops import each
 from test_runs import change_store
 
@@ -26,6 +26,8 @@ from distract.core.records import MAX_TOKENS, Reply
 from distract.core.runs import load
 from distract.core.store import DEFAULT_PATH, Store
 from distract.studies.make.rewrites import save
+
+Change = Callable[[Path], object]
 
 WHO, HELPER = {"model": "m"}, {"model": "helper"}
 ENDS = ("", "-wal", "-shm")
@@ -42,7 +44,7 @@ def replace_store(path: Path) -> None:
     path.with_name("other").replace(path)
 
 
-def replace_path(path: Path, make: Callable[[Path], object]) -> None:
+def replace_path(path: Path, make: Change) -> None:
     path.unlink()
     make(path)
 
@@ -57,7 +59,7 @@ def truncate(path: Path, *ends: str) -> None:
         os.truncate(f"{path}{end}", Path(f"{path}{end}").stat().st_size // 2)
 
 
-GONE: dict[str, Callable[[Path], object]] = {
+GONE: dict[str, Change] = {
     "deleted": Path.unlink,
     "deleted with its parts": lambda path: delete(path, *ENDS),
     "folder deleted": lambda path: shutil.rmtree(path.parent),
@@ -69,14 +71,14 @@ GONE: dict[str, Callable[[Path], object]] = {
 }
 """Changes to a file after which all replies are still stored."""
 
-TAKEN: dict[str, Callable[[Path], object]] = {
+TAKEN: dict[str, Change] = {
     "text": lambda path: replace_path(path, lambda there: there.write_text("a text" * 999)),
     "folder": lambda path: replace_path(path, Path.mkdir),
     "pipe": lambda path: replace_path(path, os.mkfifo),
 }
 """Changes after which a file is no store: its replies are kept beside it."""
 
-CUT: dict[str, Callable[[Path], object]] = {
+CUT: dict[str, Change] = {
     "file": lambda path: truncate(path, ""),
     "-wal": lambda path: truncate(path, "-wal"),
     "all": lambda path: truncate(path, *ENDS),
@@ -117,7 +119,7 @@ def test_overflow_of_a_locked_store_is_kept_beside_it(tmp_path: Path, monkeypatc
 @each("before", 0, 300)
 @each("damage", *GONE.values(), *TAKEN.values())
 def test_deleted_store_is_noticed_and_its_replies_kept(
-    tmp_path: Path, damage: Callable[[Path], object], before: int, is_used: bool
+    tmp_path: Path, damage: Change, before: int, is_used: bool
 ) -> None:
     path = tmp_path / "folder" / "s.sqlite"
     fill(path, range(before))
@@ -148,7 +150,7 @@ def test_deleted_store_is_noticed_and_its_replies_kept(
 
 @each("is_used", True, False)
 @each("damage", *CUT.values())
-def test_truncated_store_is_one_line(tmp_path: Path, damage: Callable[[Path], object], is_used: bool) -> None:
+def test_truncated_store_is_one_line(tmp_path: Path, damage: Change, is_used: bool) -> None:
     path = tmp_path / "s.sqlite"
     fill(path, range(300))
 
@@ -188,16 +190,14 @@ def test_silently_lost_reply_is_noticed_at_the_end(tmp_path: Path) -> None:
 ATTACK = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 40)
 
 
-def test_run_that_loses_folder_and_store_exits_with_4(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_that_loses_folder_and_store_exits_with_4(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     put, puts = Store.put, list[int]()
 
     def damaging(store: Store, replies: Sequence[tuple[bytes, Reply]]) -> None:
         put(store, replies)
         if store.path == DEFAULT_PATH and not puts:
             puts.append(1)
-            shutil.rmtree(tmp_path / ".distract")
+            shutil.rmtree(".distract")
 
     monkeypatch.setattr(Store, "put", damaging)
     ran = run(*ATTACK)
@@ -234,38 +234,43 @@ def damage_pages(whole_store: bytes, seed: int) -> list[bytes]:
     return files
 
 
-def read_reply(path: Path, text: str) -> dict[bytes, Reply]:
-    """Read a reply stored as this text."""
+def read_reply(path: Path, text: str | bytes) -> Reply:
+    """Read a reply stored as this text, and another one."""
     with Store(path, WHO) as store:
-        key = store.key(request())
-        store.put([(key, Reply("fine"))])
-        change_store(path, "update replies set reply = ?", text)
-        return store.get([key])
+        keys = [store.key(request(name)) for name in ("one", "two")]
+        store.put([(key, Reply("fine")) for key in keys])
+        change_store(path, "update replies set reply = ? where key = ?", text, keys[0])
+        return store.get(keys)[keys[0]]
 
 
 FINE = ["text", [0.25, 0.75], 0.5, "stop", None, 3, 4]
 
 
 def test_older_reply_has_no_checksum(tmp_path: Path) -> None:
-    (reply,) = read_reply(tmp_path / "s", json.dumps(FINE)).values()
-    assert reply == Reply("text", (0.25, 0.75), 0.5, "stop", None, 3, 4)
+    assert read_reply(tmp_path / "s", json.dumps(FINE)) == Reply("text", (0.25, 0.75), 0.5, "stop", None, 3, 4)
 
 
-@each(
-    "place, value",
+WRONG: tuple[tuple[int, object], ...] = (
     *((0, value) for value in (None, 3)),
     *((1, value) for value in ("a", ["a"], [float("nan")], {"a": 1}, 0, [10**400], [2.0])),
     *((2, value) for value in (True, False, "", float("inf"))),
     *((3, None), (4, 5), (5, "3"), (5, True), (6, 1.5), (6, None)),
 )
-def test_value_of_another_type_is_damage(tmp_path: Path, place: int, value: object) -> None:
+
+
+@each(
+    "stored",
+    *("cut off", "", "null", "5", '["", 3]', b"[", "[" * 20_000, "[null], [null]"),
+    *(json.dumps([*FINE[:place], value, *FINE[place + 1 :]]) for place, value in WRONG),
+)
+def test_damaged_reply_is_one_clear_line(tmp_path: Path, stored: str | bytes) -> None:
     with pytest.raises(UsageError, match="a stored reply is damaged; name another file with --store"):
-        read_reply(tmp_path / "s", json.dumps([*FINE[:place], value, *FINE[place + 1 :]]))
+        read_reply(tmp_path / "s", stored)
 
 
 @each("count", 10**4299, -1, MAX_TOKENS + 1)
 def test_absurd_count_is_bounded_and_its_reply_kept(tmp_path: Path, count: int) -> None:
-    (reply,) = read_reply(tmp_path / "s", json.dumps([*FINE[:5], count, count])).values()
+    reply = read_reply(tmp_path / "s", json.dumps([*FINE[:5], count, count]))
     assert (reply.tokens_in, reply.tokens_out) == (min(max(count, 0), MAX_TOKENS),) * 2
     assert reply.text == "text"
 
@@ -311,7 +316,7 @@ def record(path: Path) -> None:
     save([case("c1")], path)
 
 
-WRITERS: dict[str, tuple[Callable[[Path], None], str]] = {
+WRITERS: dict[str, tuple[Change, str]] = {
     "--out": (record, '{"id": "c1"'),
     "--junit": (lambda path: decide(path, None), "<testsuites"),
     "--summary": (lambda path: decide(None, path), "distract"),
@@ -320,7 +325,7 @@ each_writer = each("write, holds", *WRITERS.values())
 
 
 @each_writer
-def test_link_stays_and_its_target_is_written(tmp_path: Path, write: Callable[[Path], None], holds: str) -> None:
+def test_link_stays_and_its_target_is_written(tmp_path: Path, write: Change, holds: str) -> None:
     (tmp_path / "far").mkdir()
     target, link, chain = tmp_path / "far" / "target", tmp_path / "link", tmp_path / "chain"
     link.symlink_to("far/target")
@@ -336,9 +341,7 @@ def test_link_stays_and_its_target_is_written(tmp_path: Path, write: Callable[[P
 
 
 @each_writer
-def test_file_keeps_its_mode_and_is_replaced_atomically(
-    tmp_path: Path, write: Callable[[Path], None], holds: str
-) -> None:
+def test_file_keeps_its_mode_and_is_replaced_atomically(tmp_path: Path, write: Change, holds: str) -> None:
     path = tmp_path / "file"
     path.write_text("old")
     path.chmod(0o640)
@@ -352,9 +355,7 @@ def test_file_keeps_its_mode_and_is_replaced_atomically(
 
 @each_writer
 @each("name", "s.sqlite", "s.sqlite-wal", "s.sqlite.lock", "run/rows.jsonl", "run/run.json")
-def test_own_files_of_distract_are_not_replaced(
-    tmp_path: Path, write: Callable[[Path], None], holds: str, name: str
-) -> None:
+def test_own_files_of_distract_are_not_replaced(tmp_path: Path, write: Change, holds: str, name: str) -> None:
     with Store(tmp_path / "s.sqlite", {"model": "m"}), Recorder(tmp_path / "run", {"judge": "j"}):
         (tmp_path / "s.sqlite.lock").touch()
         path = tmp_path / name
@@ -365,7 +366,7 @@ def test_own_files_of_distract_are_not_replaced(
 
 
 @each_writer
-def test_pipe_receives_the_whole_text_once(tmp_path: Path, write: Callable[[Path], None], holds: str) -> None:
+def test_pipe_receives_the_whole_text_once(tmp_path: Path, write: Change, holds: str) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -379,7 +380,7 @@ def test_pipe_receives_the_whole_text_once(tmp_path: Path, write: Callable[[Path
 
 
 @each_writer
-def test_unread_pipe_is_one_line_when_written(tmp_path: Path, write: Callable[[Path], None], holds: str) -> None:
+def test_unread_pipe_is_one_line_when_written(tmp_path: Path, write: Change, holds: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     files.check_writable(tmp_path / "pipe", "--out")
     with pytest.raises(UsageError, match=r"cannot be written \(it has no reader\); name another file with --"):
@@ -388,7 +389,7 @@ def test_unread_pipe_is_one_line_when_written(tmp_path: Path, write: Callable[[P
 
 @each_writer
 @each("place", "folder", "a/b", "circle")
-def test_impossible_file_is_one_line(tmp_path: Path, write: Callable[[Path], None], holds: str, place: str) -> None:
+def test_impossible_file_is_one_line(tmp_path: Path, write: Change, holds: str, place: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "a").write_text("a file")
     (tmp_path / "circle").symlink_to("circle")
@@ -437,32 +438,30 @@ def test_job_summary_is_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "why" in (tmp_path / "summary").read_text()
 
 
-def test_command_reports_unusable_pipe_or_folder_in_one_line(run: Run, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "folder").mkdir()
+def test_command_reports_unusable_pipe_or_folder_in_one_line(run: Run) -> None:
+    os.mkfifo("pipe")
+    Path("folder").mkdir()
     for place in ("pipe", "folder"):
         ran = run("rewrite", "--attack", "sycophancy", "--limit", 1, "--out", place)
-        assert ran.code == 2
-        assert "Traceback" not in ran.err
+        assert (ran.code, "Traceback" in ran.err) == (2, False)
         assert place in ran.err.splitlines()[-1]
 
 
 OURS = ("run.json", "rows.jsonl", "rewrites.jsonl", "texts.jsonl", "summary.json", "manifest.json")
-ATTACKING = ("attack", "--judge", "planted:longer", "--attack", "sycophancy", "--protocol", "pairwise", "--limit", 2)
+ATTACKING = (*ATTACK[:-1], 2)
 
 
 def foreign(path: Path, kind: str, victim: Path) -> None:
     """Replace a file of distract by something else."""
     path.unlink(missing_ok=True)
-    match kind:
-        case "link":
-            path.symlink_to(victim)
-        case "hard link":
-            path.hardlink_to(victim)
-        case "pipe":
-            os.mkfifo(path)
-        case "folder":
-            path.mkdir()
+    makers: dict[str, Change] = {"pipe": os.mkfifo, "folder": Path.mkdir}
+    makers |= {"link": lambda one: one.symlink_to(victim), "hard link": lambda one: one.hardlink_to(victim)}
+    makers[kind](path)
+
+
+def check_foreign(ran: CommandResult, name: str) -> None:
+    assert ran.code == 2
+    assert ran.err.splitlines()[-1].partition(" is a ")[0].endswith(f"{Path('r', name)}:")
 
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder"])
@@ -475,8 +474,7 @@ def test_run_never_writes_through_foreign_links(run: Run, tmp_path: Path, kind: 
     before = victim.read_text()
     foreign(tmp_path / "r" / name, kind, victim)
     ran = run(*ATTACKING, "--out", "r")
-    assert ran.code == 2
-    assert ran.err.splitlines()[-1].partition(" is a ")[0].endswith(f"{Path('r', name)}:")
+    check_foreign(ran, name)
     assert "remove it" in ran.err
     assert victim.read_text() == before
 
@@ -488,20 +486,16 @@ def test_run_is_never_read_through_foreign_links(run: Run, tmp_path: Path, kind:
     victim = (tmp_path / "r" / name).rename(tmp_path / "victim")
     foreign(tmp_path / "r" / name, kind, victim)
     for command in (("report", "r"), ("gate", "r", "--max-flip-rate", "0.3")):
-        ran = run(*command)
-        assert ran.code == 2
-        assert ran.err.splitlines()[-1].partition(" is a ")[0].endswith(f"{Path('r', name)}:")
+        check_foreign(run(*command), name)
 
 
-def test_linked_folder_and_hard_linked_copy_can_be_read(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "disk").mkdir()
-    (tmp_path / ".distract").symlink_to("disk")
+def test_linked_folder_and_hard_linked_copy_can_be_read(run: Run) -> None:
+    Path("disk").mkdir()
+    Path(".distract").symlink_to("disk")
     assert run(*ATTACKING).code == 0
-    (folder,) = (tmp_path / "disk" / "runs").iterdir()
-    (tmp_path / "copy").mkdir()
-    for file in folder.iterdir():
-        (tmp_path / "copy" / file.name).hardlink_to(file)
-    assert load(tmp_path / "copy").flaw is None
+    (folder,) = Path("disk/runs").iterdir()
+    shutil.copytree(folder, "copy", copy_function=os.link)
+    assert load(Path("copy")).flaw is None
 
 
 @each("name", "rows.jsonl", "rewrites.jsonl", "texts.jsonl", "run.json")

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from builders import row, run_parameters, verdict
 from command_result import check_refusal, fits, print_parts
 from gate_builders import make_run
@@ -64,8 +63,9 @@ def test_names_with_markup_and_escapes_are_shown_verbatim() -> None:
 
 
 def test_few_labels_are_told_beside_exchanges() -> None:
-    rows = [row(f"c{i}", [A, A], label="a" if i < 5 else None) for i in range(9)]
-    rows += [row(f"c{i}", [B, B], attack="f", target="b") for i in range(9)]
+    rows = [
+        replace(one, label="a" if at < 10 and not one.target else None) for at, one in enumerate(flips("f", "x" * 9))
+    ]
     judged = [row(f"x{i}", [A, A], design="exchange", label="a") for i in range(8) for _ in range(2)]
     text = " ".join(render([*rows, *judged], ["f"], exchange={"pairwise": 8}).split())
     exchanged = "right about both questions in 8 of 8 exchanges, about neither in 0"
@@ -73,8 +73,7 @@ def test_few_labels_are_told_beside_exchanges() -> None:
 
 
 def test_unlabelled_run_without_exchanges_shows_nothing_of_the_judge() -> None:
-    rows = [row(f"c{i}", [A, A]) for i in range(9)] + [row(f"c{i}", [B, B], attack="f", target="b") for i in range(9)]
-    text = " ".join(render(rows, ["f"]).split())
+    text = " ".join(render(flips("f", "x" * 9), ["f"]).split())
     assert "no response is labelled better, so nothing shows that the judge can tell good from bad" in text
 
 
@@ -113,14 +112,6 @@ def test_severities_are_ordered_with_a_bar_in_eighty_columns() -> None:
 def test_cases_left_out_before_the_draw_are_reported() -> None:
     text = render([row("c", [A, A])], [], left_out={"no response meets all constraints": 117})
     assert "left out before the draw: no response meets all constraints (117)" in text
-
-
-def test_sentence_states_the_result_and_its_certainty() -> None:
-    rows = [row(f"c{i}", [A, A]) for i in range(4)]
-    rows += [row(f"c{i}", [B, B] if i else [A, A], attack="f", target="b") for i in range(4)]
-    text = " ".join(render(rows, ["f"]).split())
-    assert "pairwise: 3 of 4 losing responses won after their f rewrite (75.0%, 95% interval" in text
-    assert "too few to be sure" in text
 
 
 def test_reasons_for_missing_results_are_listed() -> None:
@@ -248,8 +239,8 @@ def test_document_is_flat_and_rounded() -> None:
     assert (standing["protocol"], standing["k"], standing["n"]) == ("pairwise", 1, 1)
     results = whole["results"]
     flip = next(r for r in results if r["measure"] == "flip_rate")
-    expected = ("measure", "protocol", "rule", "attack", "severity", "value", "low", "high", "k", "n", "invalid")
-    assert {*expected, "excluded", "unit"} <= flip.keys()
+    expected = "measure protocol rule attack severity value low high k n invalid excluded unit"
+    assert {*expected.split()} <= flip.keys()
     assert (flip["value"], flip["k"], flip["n"], flip["unit"]) == (1.0, 1, 1, "share")
     assert flip["low"] == round(flip["low"], 4)
     assert "against" not in flip
@@ -270,9 +261,7 @@ def test_numbers_are_formatted_for_people(call: str, text: str) -> None:
 
 def test_gate_shows_every_decision_whole_with_the_longest_names() -> None:
     name = "protocol-consistency"
-    rows = [row(f"c{i}", [A, A], protocol=name) for i in range(240)]
-    rows += [row(f"c{i}", [A, A], attack="assertiveness", target="b", protocol=name) for i in range(240)]
-    result = make_run(rows, protocols={name: []})
+    result = make_run(flips("assertiveness", "." * 240, name), protocols={name: []})
     for threshold in (0.1, 0.0001):
         verdict_ = decide(result, Limits.of(max_flip_rate=threshold))
         lines = print_parts(gate_report(verdict_)).splitlines()
@@ -293,28 +282,25 @@ ROOT = Path(__file__).parents[2]
 ANTHROPIC = "write openai:claude-3-5-sonnet --base-url https://api.anthropic.com/v1"
 
 
-@pytest.mark.parametrize(
-    ("judge", "message", "unsaid"),
-    [
-        ("ollama:llama3", "write openai:llama3 --base-url http://127.0.0.1:11434/v1 for a model", "mean"),
-        ("ollama/llama3:8b", "write openai:llama3:8b --base-url http://127.0.0.1:11434/v1", "mean"),
-        ("lm-studio:qwen", "write openai:qwen --base-url http://127.0.0.1:1234/v1", "mean"),
-        ("hf:org/model", "write org/model, or transformers:org/model, for a model of the hub", "mean"),
-        ("huggingface/org/model", "write org/model, or transformers:org/model", "mean"),
-        ("anthropic/claude-3-5-sonnet", ANTHROPIC, "huggi"),
-        ("anthropic:claude-x", "write openai:claude-x --base-url https://api.anthropic.com/v1", "mean"),
-        ("claude-3-5-sonnet", ANTHROPIC, "gpt"),
-        ("openai/gpt-4o-2030", "write openai:gpt-4o-2030 for a model of its maker's server", "huggingface"),
-        ("gpt-4o-latest", "did you mean 'gpt-4o'?; write openai:gpt-4o-latest for a model of its", "base-url"),
-        ("chatgpt-4o-latest", "write openai:chatgpt-4o-latest", "base-url"),
-        ("gemini-pro", "write openai:gemini-pro --base-url https://generativelanguage.googleapis.com", "gpt"),
-        ("groq/llama-x", "write openai:llama-x --base-url https://api.groq.com/openai/v1", "mean"),
-    ],
+@each(
+    "judge, message, unsaid",
+    ("ollama:llama3", "write openai:llama3 --base-url http://127.0.0.1:11434/v1 for a model", "mean"),
+    ("ollama/llama3:8b", "write openai:llama3:8b --base-url http://127.0.0.1:11434/v1", "mean"),
+    ("lm-studio:qwen", "write openai:qwen --base-url http://127.0.0.1:1234/v1", "mean"),
+    ("hf:org/model", "write org/model, or transformers:org/model, for a model of the hub", "mean"),
+    ("huggingface/org/model", "write org/model, or transformers:org/model", "mean"),
+    ("anthropic/claude-3-5-sonnet", ANTHROPIC, "huggi"),
+    ("anthropic:claude-x", "write openai:claude-x --base-url https://api.anthropic.com/v1", "mean"),
+    ("claude-3-5-sonnet", ANTHROPIC, "gpt"),
+    ("openai/gpt-4o-2030", "write openai:gpt-4o-2030 for a model of its maker's server", "huggingface"),
+    ("gpt-4o-latest", "did you mean 'gpt-4o'?; write openai:gpt-4o-latest for a model of its", "base-url"),
+    ("chatgpt-4o-latest", "write openai:chatgpt-4o-latest", "base-url"),
+    ("gemini-pro", "write openai:gemini-pro --base-url https://generativelanguage.googleapis.com", "gpt"),
+    ("groq/llama-x", "write openai:llama-x --base-url https://api.groq.com/openai/v1", "mean"),
 )
 def test_foreign_model_name_is_translated(run: Any, judge: str, message: str, unsaid: str) -> None:
     ran = run("attack", "--judge", judge)
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
-    assert message in ran.err
+    check_refusal(ran, message)
     assert unsaid not in ran.err
     assert len(ran.err) < 250
 
@@ -332,50 +318,41 @@ def test_own_server_accepts_any_name(run: Any) -> None:
     assert (ran.code, "does not answer" in ran.err) == (4, True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("attack", "--judge", "planted:fair", "--attack", "prolixity,sycophancy"), "for several, repeat --attack"),
-        (("attack", "--judge", "planted:fair", "--protocol", "pairwise,base"), "for several, repeat --protocol"),
-        (("attack", "--judge", "planted:fair", "--measure", "flip, fixed"), "for several, repeat --measure"),
-        (("attack", "--judge", "planted:fair,planted:longer"), "--judge takes one"),
-        (("meta", "--judge", "planted:fair,planted:longer"), "for several, repeat --judge"),
-        (
-            ("gate", "--judge", "planted:fair", "--max-flip-rate", "0.1", "--attack", "a,b"),
-            "for several, repeat --attack",
-        ),
-        (("leaderboard", "--judge", "planted:fair", "--system", "elo,trueskill"), "for several, repeat --system"),
-        (("meta", "--judge", "planted:fair", "--data", "a.json,b.json"), "for several, repeat --data"),
-    ],
+@each(
+    "arguments, message",
+    (("attack", "--judge", "planted:fair", "--attack", "prolixity,sycophancy"), "for several, repeat --attack"),
+    (("attack", "--judge", "planted:fair", "--protocol", "pairwise,base"), "for several, repeat --protocol"),
+    (("attack", "--judge", "planted:fair", "--measure", "flip, fixed"), "for several, repeat --measure"),
+    (("attack", "--judge", "planted:fair,planted:longer"), "--judge takes one"),
+    (("meta", "--judge", "planted:fair,planted:longer"), "for several, repeat --judge"),
+    (("gate", "--judge", "planted:fair", "--max-flip-rate", "0.1", "--attack", "a,b"), "for several, repeat --attack"),
+    (("leaderboard", "--judge", "planted:fair", "--system", "elo,trueskill"), "for several, repeat --system"),
+    (("meta", "--judge", "planted:fair", "--data", "a.json,b.json"), "for several, repeat --data"),
 )
 def test_several_model_names_in_one_are_split(run: Any, arguments: tuple[str, ...], message: str) -> None:
-    ran = run(*arguments)
-    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
-    assert ran.err.endswith(f"; {message}\n")
+    check_refusal(run(*arguments), f"; {message}\n")
 
 
-@pytest.mark.parametrize("text", ['{"foo": 1}\n', '[{"foo": 1}]', "words\n"])
-@pytest.mark.parametrize("command", [("attack", "--data"), ("leaderboard", "--matches")])
+@each("text", '{"foo": 1}\n', '[{"foo": 1}]', "words\n")
+@each("command", ("attack", "--data"), ("leaderboard", "--matches"))
 def test_unknown_format_message_is_short_and_names_the_page(run: Any, command: tuple[str, ...], text: str) -> None:
     Path("d.json").write_text(text, encoding="utf-8")
     ran = run(*command, "d.json", "--judge", "planted:fair") if command[0] == "attack" else run(*command, "d.json")
-    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    check_refusal(ran)
     assert len(ran.err) < 320
     for section in re.findall(r"`distract (list \w+)`", ran.err):
         assert run(*section.split()).code == 0
 
 
-@pytest.mark.parametrize(
-    ("what", "titles"),
-    [
-        ("data", ["data sets:", "data formats:"]),
-        ("formats", ["data formats:"]),
-        ("judge", ["judges:"]),
-        ("Data-Sets", ["data sets:"]),
-        ("rating_systems", ["rating systems:"]),
-        ("systems", ["rating systems:"]),
-        ("matches", ["matches:"]),
-    ],
+@each(
+    "what, titles",
+    ("data", ["data sets:", "data formats:"]),
+    ("formats", ["data formats:"]),
+    ("judge", ["judges:"]),
+    ("Data-Sets", ["data sets:"]),
+    ("rating_systems", ["rating systems:"]),
+    ("systems", ["rating systems:"]),
+    ("matches", ["matches:"]),
 )
 def test_sections_can_be_listed_by_any_of_their_words(run: Any, what: str, titles: list[str]) -> None:
     ran = run("list", what)

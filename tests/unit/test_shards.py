@@ -338,14 +338,8 @@ def test_shard_with_no_valid_verdict_is_inconclusive(run: Run) -> None:
 
 @each(
     "arguments, message",
-    (
-        (*LINES["attack"], "--html", "r.html"),
-        "--html and --markdown show a whole run; give them to `distract merge`",
-    ),
-    (
-        (*LINES["leaderboard"], "--attack", "prolixity", "--generator", "rules"),
-        "name those to attack with --target",
-    ),
+    ((*LINES["attack"], "--html", "r.html"), "--html and --markdown show a whole run; give them to `distract merge`"),
+    ((*LINES["leaderboard"], "--attack", "prolixity", "--generator", "rules"), "name those to attack with --target"),
     ((*LINES["leaderboard"], "--against", "v.jsonl"), "--against compares the boards of a whole run"),
     (("leaderboard", "--matches", "v.jsonl"), "--shard applies only when a judge is asked"),
     (("meta", "--judge", "planted:bold", "--judge", "replay:x"), "--shard divides what judges are asked"),

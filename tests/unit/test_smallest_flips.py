@@ -41,14 +41,7 @@ from distract.studies.explain.edits import (
     match_words,
     settle_edges,
 )
-from distract.studies.explain.smallest import (
-    Pair,
-    SearchResult,
-    Subset,
-    find_smallest,
-    search,
-    search_flip,
-)
+from distract.studies.explain.smallest import Pair, SearchResult, Subset, find_smallest, search, search_flip
 
 
 @each(
