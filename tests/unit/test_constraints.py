@@ -64,119 +64,84 @@ def nth(word: str, n: int, of: int) -> Raw:
     return {"kind": kind, "first_word": word, "nth_paragraph": n, "num_paragraphs": of}
 
 
-CHECKS: list[tuple[Raw, str, bool]] = [
-    (CAPITAL, "ALL 3 OF THEM!", True),
-    (CAPITAL, "All 3", False),
-    (CAPITAL, "123", False),
-    (LOWERCASE, "all 3 of them, état", True),
-    (LOWERCASE, "All", False),
-    (LOWERCASE, "", False),
-    (placeholders(2), "Dear [name], of [street]", True),
-    (placeholders(2), "Dear [name], of [street", False),
-    (placeholders(1), "[broken\nover lines]", False),
-    (placeholders(1), "[[nested]]", True),
-    (placeholders(2), "[[nested]]", False),
-    (postscript("P.S."), "Yours.\np. s. bring cake", True),
-    (postscript("P.S."), "Yours. PS bring cake", False),
-    (postscript("P.P.S"), "P.P.S more", True),
-    (postscript("P.P.S"), "P.S. more", False),
-    (postscript("Note:"), "The end. note: more", True),
-    (bullets(2), "* one\n* two", True),
-    (bullets(2), "- one\n\n  * two", True),
-    (bullets(2), "* one\n** not one **\ntwo - three", False),
-    (bullets(1), "* one\n***\n- two", False),
-    (highlights(1), "some *thing* here", True),
-    (highlights(1), "some **thing** here", True),
-    (highlights(1), "* a bullet\n* another", False),
-    (highlights(1), "empty ** ** and * *", False),
-    (highlights(2), "*one* and *two*", True),
-    (TITLE, "<<On Rain>>\nIt rains.", True),
-    (TITLE, "<< >> It rains.", False),
-    (TITLE, "<On Rain> It rains.", False),
-    (TITLE, "<<On\nRain>>", False),
-    (exist("rain", "sun"), "Sunny after RAIN", True),
-    (exist("rain", "sun"), "Sunny", False),
-    (exist("c++ (new)"), "I use C++ (New).", True),
-    (forbid("rain"), "The train ran", True),
-    (forbid("rain"), "The Rain, again", False),
-    (forbid("c++"), "Written in C++.", False),
-    (frequency("at least", "rain", 2), "rain on the train", True),
-    (frequency("at least", "rain", 3), "rain on the train", False),
-    (frequency("less than", "rain", 2), "Rain", True),
-    (frequency("less than", "rain", 2), "Rain, rain", False),
-    (paragraphs(2), "one\n***\ntwo", True),
-    (paragraphs(2), "***\none\n***\ntwo\n***", True),
-    (paragraphs(2), "one\n\ntwo", False),
-    (paragraphs(2), "one\n***\n***\ntwo", False),
-    (paragraphs(1), "one", True),
-    (paragraphs(1), "", False),
-    (sentences("at least", 3), "Dr. Smith left. Why? Nobody knows!", True),
-    (sentences("less than", 3), "Dr. Smith left at 3.15 p.m. by the U.S. coast. Why?", True),
-    (sentences("less than", 3), "One. Two. Three.", False),
-    (sentences("at least", 2), "One line\nand another", False),
-    (sentences("at least", 2), 'He said "Go." Then he left', True),
-    (sentences("at least", 1), "", False),
-    (words("at least", 4), "it's three words", True),
-    (words("at least", 5), "it's three words", False),
-    (words("less than", 3), "two words", True),
-    (words("less than", 3), "three words now", False),
-    (NO_COMMA, "none here; none", True),
-    (NO_COMMA, "one, here", False),
-    (end("That is all."), 'Well. "that is ALL." ', True),
-    (end("That is all."), "That is all. Bye.", False),
-    (QUOTATION, ' "All of it." ', True),
-    (QUOTATION, '"Some of" it.', False),
-    (QUOTATION, '"', False),
-    (QUOTATION, "“All of it.”", False),
-    (sentences("at least", 3), "no capitals here. none at all. 1. that is an item", True),
-    (sentences("at least", 4), "no capitals here. none at all. 1. that is an item", False),
-    (TITLE, "<<<>>> x", False),
-    (TITLE, "a << 2 and b >> 1", True),
-    (capital_words("at least", 3), "I paid NASA in U.S. dollars", True),
-    (capital_words("at least", 2), "I'M in, she isn't", True),
-    (capital_words("at least", 1), "No Capitals at all, McX", False),
-    (capital_words("less than", 2), "ONE two", True),
-    (capital_words("less than", 2), "2ND ONE", False),
-    (repeat("Write a poem."), "\nwrite a POEM. Roses are red.", True),
-    (repeat(" Write a poem. "), "Write a poem.", True),
-    (repeat("Write a poem."), "Sure! Write a poem.", False),
-    (TWO, "one\n******\ntwo", True),
-    (TWO, "******one******two******", True),
-    (TWO, "one\n******\none", False),
-    (TWO, "one ****** two ****** three", False),
-    (TWO, "one ****** ****** two", False),
-    (TWO, "one\n***\ntwo", False),
-    (ANSWER, "Well. My answer is no. Sorry.", True),
-    (ANSWER, "My answer is no", False),
-    (ANSWER, "my answer is yes.", False),
-    (JSON, '{"a": [1, null]}', True),
-    (JSON, '```json\n{"a": 1}\n```', True),
-    (JSON, '```\n"text"```', True),
-    (JSON, f"{'9' * 9999}", True),
-    (JSON, "{'a': 1}", False),
-    (JSON, "[" * 99_999, False),
-    (JSON, 'Here it is: {"a": 1}', False),
-    (sections("SECTION", 2), "SECTION 1 a SECTION 2 b", True),
-    (sections("Day", 1), "Day1: rest", True),
-    (sections("SECTION", 2), "Section 1 a SECTION 2 b", False),
-    (sections("SECTION", 1), "SECTION one", False),
-    (sections("Part (a)", 1), "Part (a) 1", True),
-    (letters("at least", "q", 2), "Quite quick", True),
-    (letters("at least", "Q", 3), "Quite quick", False),
-    (letters("less than", "!", 2), "Stop!", True),
-    (letters("less than", "!", 2), "Stop! Now!", False),
-    (nth("Weekend", 2, of=2), "One.\n\n'weekend, or not", True),
-    (nth("one", 1, of=2), "ONE!\n\ntwo\n\n", True),
-    (nth("one", 1, of=1), "one\n\ntwo", False),
-    (nth("one", 1, of=1), "ones", False),
-    (nth("two", 3, of=2), "one\n\ntwo", False),
-    (nth("two", 2, of=2), "one\n\n\n\ntwo", False),
-    (language("de"), "Das Wetter ist heute schön und wir gehen in den Wald.", True),
-    (language("ko"), "오늘은 날씨가 좋아서 숲으로 갑니다.", True),
-    (language("de"), "The weather is lovely today and we walk in the woods.", False),
-    (language("de"), "12 + 30 = 42", True),
-    (language("de"), "\ud800", True),
+CHECKS: list[tuple[Raw, list[str], list[str]]] = [
+    (CAPITAL, ["ALL 3 OF THEM!"], ["All 3", "123"]),
+    (LOWERCASE, ["all 3 of them, état"], ["All", ""]),
+    (placeholders(2), ["Dear [name], of [street]"], ["Dear [name], of [street", "[[nested]]"]),
+    (placeholders(1), ["[[nested]]"], ["[broken\nover lines]"]),
+    (postscript("P.S."), ["Yours.\np. s. bring cake"], ["Yours. PS bring cake"]),
+    (postscript("P.P.S"), ["P.P.S more"], ["P.S. more"]),
+    (postscript("Note:"), ["The end. note: more"], []),
+    (bullets(2), ["* one\n* two", "- one\n\n  * two"], ["* one\n** not one **\ntwo - three"]),
+    (bullets(1), [], ["* one\n***\n- two"]),
+    (highlights(1), ["some *thing* here", "some **thing** here"], ["* a bullet\n* another", "empty ** ** and * *"]),
+    (highlights(2), ["*one* and *two*"], []),
+    (
+        TITLE,
+        ["<<On Rain>>\nIt rains.", "a << 2 and b >> 1"],
+        ["<< >> It rains.", "<On Rain> It rains.", "<<On\nRain>>", "<<<>>> x"],
+    ),
+    (exist("rain", "sun"), ["Sunny after RAIN"], ["Sunny"]),
+    (exist("c++ (new)"), ["I use C++ (New)."], []),
+    (forbid("rain"), ["The train ran"], ["The Rain, again"]),
+    (forbid("c++"), [], ["Written in C++."]),
+    (frequency("at least", "rain", 2), ["rain on the train"], []),
+    (frequency("at least", "rain", 3), [], ["rain on the train"]),
+    (frequency("less than", "rain", 2), ["Rain"], ["Rain, rain"]),
+    (paragraphs(2), ["one\n***\ntwo", "***\none\n***\ntwo\n***"], ["one\n\ntwo", "one\n***\n***\ntwo"]),
+    (paragraphs(1), ["one"], [""]),
+    (
+        sentences("at least", 3),
+        ["Dr. Smith left. Why? Nobody knows!", "no capitals here. none at all. 1. that is an item"],
+        [],
+    ),
+    (sentences("less than", 3), ["Dr. Smith left at 3.15 p.m. by the U.S. coast. Why?"], ["One. Two. Three."]),
+    (sentences("at least", 2), ['He said "Go." Then he left'], ["One line\nand another"]),
+    (sentences("at least", 1), [], [""]),
+    (words("at least", 4), ["it's three words"], []),
+    (words("at least", 5), [], ["it's three words"]),
+    (words("less than", 3), ["two words"], ["three words now"]),
+    (NO_COMMA, ["none here; none"], ["one, here"]),
+    (end("That is all."), ['Well. "that is ALL." '], ["That is all. Bye."]),
+    (QUOTATION, [' "All of it." '], ['"Some of" it.', '"', "“All of it.”"]),
+    (sentences("at least", 4), [], ["no capitals here. none at all. 1. that is an item"]),
+    (capital_words("at least", 3), ["I paid NASA in U.S. dollars"], []),
+    (capital_words("at least", 2), ["I'M in, she isn't"], []),
+    (capital_words("at least", 1), [], ["No Capitals at all, McX"]),
+    (capital_words("less than", 2), ["ONE two"], ["2ND ONE"]),
+    (repeat("Write a poem."), ["\nwrite a POEM. Roses are red."], ["Sure! Write a poem."]),
+    (repeat(" Write a poem. "), ["Write a poem."], []),
+    (
+        TWO,
+        ["one\n******\ntwo", "******one******two******"],
+        ["one\n******\none", "one ****** two ****** three", "one ****** ****** two", "one\n***\ntwo"],
+    ),
+    (ANSWER, ["Well. My answer is no. Sorry."], ["My answer is no", "my answer is yes."]),
+    (
+        JSON,
+        ['{"a": [1, null]}', '```json\n{"a": 1}\n```', '```\n"text"```', f"{'9' * 9999}"],
+        ["{'a': 1}", "[" * 99_999, 'Here it is: {"a": 1}'],
+    ),
+    (sections("SECTION", 2), ["SECTION 1 a SECTION 2 b"], ["Section 1 a SECTION 2 b"]),
+    (sections("Day", 1), ["Day1: rest"], []),
+    (sections("SECTION", 1), [], ["SECTION one"]),
+    (sections("Part (a)", 1), ["Part (a) 1"], []),
+    (letters("at least", "q", 2), ["Quite quick"], []),
+    (letters("at least", "Q", 3), [], ["Quite quick"]),
+    (letters("less than", "!", 2), ["Stop!"], ["Stop! Now!"]),
+    (nth("Weekend", 2, of=2), ["One.\n\n'weekend, or not"], []),
+    (nth("one", 1, of=2), ["ONE!\n\ntwo\n\n"], []),
+    (nth("one", 1, of=1), [], ["one\n\ntwo", "ones"]),
+    (nth("two", 3, of=2), [], ["one\n\ntwo"]),
+    (nth("two", 2, of=2), [], ["one\n\n\n\ntwo"]),
+    (
+        language("de"),
+        ["Das Wetter ist heute schön und wir gehen in den Wald.", "12 + 30 = 42", "\ud800"],
+        ["The weather is lovely today and we walk in the woods."],
+    ),
+    (language("ko"), ["오늘은 날씨가 좋아서 숲으로 갑니다."], []),
 ]
+"""Constraints, texts that meet them, and texts that break them."""
 
 DESCRIPTIONS: list[tuple[Raw, str]] = [
     (placeholders(1), "Include at least 1 placeholder such as [name]."),
@@ -240,15 +205,15 @@ FAULTS: list[tuple[Raw, str, str]] = [
 ]
 
 
-@each("raw, text, expected", *CHECKS)
-def test_constraints_check_texts(raw: Raw, text: str, expected: bool) -> None:
-    assert check(parse(raw), text) is expected
+@each("raw, meeting, breaking", *CHECKS)
+def test_constraints_check_texts(raw: Raw, meeting: list[str], breaking: list[str]) -> None:
+    assert [text for text in meeting if check(parse(raw), text) is not True] == []
+    assert [text for text in breaking if check(parse(raw), text) is not False] == []
 
 
 def test_every_kind_is_checked_both_ways() -> None:
-    assert {(raw["kind"], expected) for raw, _, expected in CHECKS} == {
-        (kind, expected) for kind in list_kinds() for expected in (True, False)
-    }
+    for side in (1, 2):
+        assert {row[0]["kind"] for row in CHECKS if row[side]} == {*list_kinds()}
 
 
 @each("raw, expected", *DESCRIPTIONS)
@@ -256,7 +221,7 @@ def test_constraints_have_descriptions(raw: Raw, expected: str) -> None:
     assert describe(parse(raw)) == expected
 
 
-@each("raw", *(raw for raw, _, _ in CHECKS))
+@each("raw", *(raw for raw, *_ in CHECKS))
 def test_description_is_one_line_with_every_argument(raw: Raw) -> None:
     description = describe(parse(raw))
     assert description[0].isupper()
@@ -290,7 +255,7 @@ def test_less_than_negates_at_least(text: str, n: int, make: Any) -> None:
     assert check(parse(make("at least", n)), text) is not check(parse(make("less than", n)), text)
 
 
-@given(st.text(), st.sampled_from([raw for raw, _, _ in CHECKS]))
+@given(st.text(), st.sampled_from([raw for raw, *_ in CHECKS]))
 def test_any_text_has_an_answer(text: str, raw: Raw) -> None:
     assert check(parse(raw), text) in (True, False)
 
@@ -340,11 +305,9 @@ def test_prompts_are_joined_with_their_responses(tmp_path: Path) -> None:
         loaded = load(spec, [first, second])
         (case,) = loaded.cases
         assert (case.id, case.prompt, case.source) == ("ifeval-7", ("Why is rain wet?",), "ifeval")
-        assert [(r.author, r.text) for r in case.responses] == [
-            ("gpt-4", "Because it is water."),
-            ("other", "Water, mostly."),
-        ]
-        assert case.constraints == (parse({"kind": "punctuation:no_comma"}),)
+        texts = {r.author: r.text for r in case.responses}
+        assert texts == {"gpt-4": "Because it is water.", "other": "Water, mostly."}
+        assert case.constraints == (parse(NO_COMMA),)
         assert loaded.left_out == {
             "the prompt has no response": 1,
             "the kind odd:kind cannot be checked": 1,
@@ -378,25 +341,22 @@ def test_wrong_rows_are_named(change: Raw, problem: str, tmp_path: Path) -> None
 
 def test_responses_need_prompts(tmp_path: Path) -> None:
     data, answers = write_rows(tmp_path / "prompts.jsonl", [PROMPT]), write_rows(tmp_path / "a.jsonl", [REPLY])
-    with pytest.raises(UsageError, match="--responses"):
-        load(data)
-    with pytest.raises(UsageError, match="native data hold their responses"):
-        load("tweakset", [answers])
-    with pytest.raises(DataError, match="no such file"):
-        load(data, [str(tmp_path / "none")])
-    with pytest.raises(DataError, match=r"a\.jsonl:2.*answered on an earlier line"):
-        load(data, [write_rows(tmp_path / "a.jsonl", [REPLY, REPLY])])
-    with pytest.raises(DataError, match=r"holds no cases: .*has no response"):
-        load(data, [write_rows(tmp_path / "a.jsonl", [{**REPLY, "prompt": "Stray."}])])
     (tmp_path / "b").mkdir()
-    with pytest.raises(UsageError, match="two files are named after the author 'a'"):
-        load(data, [answers, write_rows(tmp_path / "b" / "a.jsonl", [REPLY])])
-    with pytest.raises(DataError, match="'tie' is reserved for labels"):
-        load(data, [write_rows(tmp_path / "tie.jsonl", [REPLY])])
-    with pytest.raises(DataError, match="is empty; expected responses"):
-        load(data, [write_rows(tmp_path / "none.jsonl", [])])
-    with pytest.raises(DataError, match="7 was used on line 1"):
-        load(write_rows(tmp_path / "twice.jsonl", [PROMPT, PROMPT]), [answers])
+    same, stray = write_rows(tmp_path / "b" / "a.jsonl", [REPLY]), [{**REPLY, "prompt": "Stray."}]
+    twice = write_rows(tmp_path / "again.jsonl", [REPLY, REPLY])
+    for kind, message, spec, responses in (
+        (UsageError, "--responses", data, []),
+        (UsageError, "native data hold their responses", "tweakset", [answers]),
+        (DataError, "no such file", data, [str(tmp_path / "none")]),
+        (DataError, r"again\.jsonl:2.*answered on an earlier line", data, [twice]),
+        (DataError, "holds no cases: .*has no response", data, [write_rows(tmp_path / "stray.jsonl", stray)]),
+        (UsageError, "two files are named after the author 'a'", data, [answers, same]),
+        (DataError, "'tie' is reserved for labels", data, [write_rows(tmp_path / "tie.jsonl", [REPLY])]),
+        (DataError, "is empty; expected responses", data, [write_rows(tmp_path / "empty.jsonl", [])]),
+        (DataError, "7 was used on line 1", write_rows(tmp_path / "twice.jsonl", [PROMPT, PROMPT]), [answers]),
+    ):
+        with pytest.raises(kind, match=message):
+            load(spec, responses)
 
 
 def test_prompts_are_read_without_responses(tmp_path: Path) -> None:
@@ -404,9 +364,7 @@ def test_prompts_are_read_without_responses(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "prompts.jsonl", [PROMPT, unknown])
     for spec in (data, f"ifeval:{data}"):
         prompts = load_prompts(spec)
-        assert prompts.prompts == (
-            ConstrainedPrompt("7", PROMPT["prompt"], (parse({"kind": "punctuation:no_comma"}),)),
-        )
+        assert prompts.prompts == (ConstrainedPrompt("7", PROMPT["prompt"], (parse(NO_COMMA),)),)
         assert (prompts.name, prompts.format, prompts.size) == ("prompts.jsonl", "ifeval", 2)
         assert prompts.left_out == {"the kind odd:kind cannot be checked": 1}
     assert prompts.checksum != load_prompts(write_rows(tmp_path / "other.jsonl", [PROMPT])).checksum

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import row, scored, verdict
+from builders import row, scored, verdict, write_rows
 from command_result import Run, check_refusal
 from hypothesis import given, strategies as st
 from loops import each
@@ -33,6 +32,7 @@ from distract.studies.measures.run import AnyRow, list_trials
 
 Triple = tuple[float, float, float]
 Margins = tuple[float, float]
+Side = tuple[Margins, str]
 
 
 def make_rewrite(case: str, author: str, text: str, *, attack: str = "f", reasons: tuple[str, ...] = ()) -> Rewrite:
@@ -96,15 +96,12 @@ def test_equal_margins_sort_by_case_and_authors() -> None:
     more = [replace(one, b=replace(one.b, author="aa")) for one in pairs[0]]
     order = [(flip.case, flip.rewritten) for flip in find_flips([*rows, *more], (), "pairwise", None, "f", most=9)]
     assert order == [("c1", "y"), ("c10", "y"), ("c2", "aa"), ("c2", "y")]
-    assert find_flips([*more, *rows[::-1]], (), "pairwise", None, "f", 9) == find_flips(
-        [*rows, *more], (), "pairwise", None, "f", 9
-    )
+    one, other = (find_flips(some, (), "pairwise", None, "f", 9) for some in ([*more, *rows[::-1]], [*rows, *more]))
+    assert one == other
 
 
 @each("rule, before, after, margin", ("score", (2.0, 5.0), (5.5, 4.5), 4.0), ("rating", (2.0, 5.0), (6.0, 4.0), 5.0))
-def test_scoring_protocol_shows_the_compared_scores(
-    rule: str, before: tuple[float, float], after: tuple[float, float], margin: float
-) -> None:
+def test_scoring_protocol_shows_the_compared_scores(rule: str, before: Margins, after: Margins, margin: float) -> None:
     rows = [
         row("c", [scored((2.0, 5.0), (2, 5))], protocol="absolute"),
         row("c", [scored((5.5, 4.5), (6, 4))], protocol="absolute", attack="f", target="a"),
@@ -213,12 +210,9 @@ def test_excerpts_show_the_difference(text: str, place: int, width: int) -> None
 def test_outcomes_are_told_apart() -> None:
     softened = find_flips(ROWS, (), "pairwise", None, "f", outcome="softened")
     assert [(one.case, one.outcome) for one in softened] == [("c3", "softened")]
-    rows = [
-        row("c1", BEFORE),
-        row("c1", make_judgments((0.1, 0.9, 0.0)), attack="f", target="a"),
-        row("c2", BEFORE),
-        row("c2", make_judgments((0.9, 0.1, 0.0)), attack="f", target="a"),
-    ]
+    rows = [row(name, BEFORE) for name in ("c1", "c2")]
+    shares = {"c1": (0.1, 0.9, 0.0), "c2": (0.9, 0.1, 0.0)}
+    rows += [row(name, make_judgments(own), attack="f", target="a") for name, own in shares.items()]
     (counter,) = find_flips(rows, (), "pairwise", None, "f", outcome="counter-flip")
     assert (counter.case, counter.rewritten, counter.other) == ("c1", "x", "y")
     assert (counter.before, counter.after) == ((0.625, 0.25), (0.1, 0.9))
@@ -235,31 +229,31 @@ ATTACK = ("attack", "--judge", "planted:longer", "--measure", "flip", "--protoco
 
 def write_data(texts: Mapping[str, tuple[str, str]]) -> None:
     """Write a case for each name, with a good response and a rival."""
-    lines = list[str]()
+    lines = list[dict[str, Any]]()
     for name, (good, rival) in texts.items():
         responses = [{"author": AUTHOR, "text": good}, {"author": "y", "text": rival}]
-        lines.append(json.dumps({"id": name, "prompt": f"{name}? {HOSTILE}", "responses": responses}) + "\n")
-    Path("d.jsonl").write_text("".join(lines), encoding="utf-8")
+        lines.append({"id": name, "prompt": f"{name}? {HOSTILE}", "responses": responses})
+    write_rows("d.jsonl", lines)
+
+
+def list_flips(run: Run, *options: str) -> list[dict[str, Any]]:
+    flips: list[dict[str, Any]] = run("flips", "r", *options, "--json").document["flips"]
+    return flips
 
 
 @pytest.fixture
 def attacked(run: Run) -> Run:
     """A run ``r`` in which the shorter response wins once it is longer."""
     near = "It is perhaps 4 words long, I think, and probably so."
-    write_data(
-        {
-            "one": (f"{near} {HOSTILE}", f"{near} {HOSTILE} Yes."),
-            "two": (near, f"{near} No."),
-            "far": ("It may be.", near * 9),
-        }
-    )
+    one, two = (f"{near} {HOSTILE}", f"{near} {HOSTILE} Yes."), (near, f"{near} No.")
+    write_data({"one": one, "two": two, "far": ("It may be.", near * 9)})
     result = run(*ATTACK, "--attack", "assertiveness", "--attack", "prolixity", "--generator", "rules", "--out", "r")
     assert result.code == 0, result.err
     return run
 
 
 def test_flips_are_those_of_the_api_and_of_the_figures(attacked: Run) -> None:
-    document = json.loads(attacked("flips", "r", "--top", "all", "--json").out)
+    document = attacked("flips", "r", "--top", "all", "--json").document
     loaded = distract.Run.read("r")
     assert [(one["case"], one["attack"], one["margin"]) for one in document["flips"]] == [
         (flip.case, flip.attack, round(flip.margin, 4)) for flip in loaded.flips()
@@ -287,12 +281,11 @@ def test_report_shows_texts_and_both_verdicts(attacked: Run) -> None:
 
 
 def test_filters_choose_protocols_and_attacks(attacked: Run) -> None:
-    whole = json.loads(attacked("flips", "r", "--top", "all", "--json").out)["flips"]
-    part = json.loads(attacked("flips", "r", "--top", "all", "--attack", "prolixity", "--json").out)["flips"]
+    whole = list_flips(attacked, "--top", "all")
+    part = list_flips(attacked, "--top", "all", "--attack", "prolixity")
     assert part == [one for one in whole if one["attack"] == "prolixity"]
-    wrong = attacked("flips", "r", "--protocol", "absolute")
-    assert (wrong.code, "unknown protocol 'absolute'" in wrong.err, wrong.err.count("\n")) == (2, True, 1)
-    clearest = json.loads(attacked("flips", "r", "--top", "1", "--json").out)["flips"][0]
+    check_refusal(attacked("flips", "r", "--protocol", "absolute"), "unknown protocol 'absolute'")
+    (clearest,) = list_flips(attacked, "--top", "1")
     assert attacked("explain", "r").out.startswith(f"case {clearest['case']} · ")
     # A report without flips counts only the attacks that are named, else all three.
     for attacks in (["prolixity"], ["prolixity", "assertiveness"], []):
@@ -304,8 +297,7 @@ def test_csv_holds_every_flip_and_no_formula(attacked: Run) -> None:
     assert attacked("flips", "r", "--top", "all", "--csv", "f.csv").code == 0
     with Path("f.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    document = json.loads(attacked("flips", "r", "--top", "all", "--json").out)["flips"]
-    assert [row["case"] for row in rows] == [one["case"] for one in document]
+    assert [row["case"] for row in rows] == [one["case"] for one in list_flips(attacked, "--top", "all")]
     assert tuple(rows[0]) == COLUMNS
     assert not any(cell.startswith(("=", "@", "+")) for row in rows for cell in row.values())
     assert attacked("flips", "r", "--csv", "r/rows.jsonl").code == 2
@@ -327,9 +319,9 @@ def test_words_of_the_judge_are_shown_where_they_are_kept(run: Run) -> None:
     write_data({"one": ("It is perhaps so, I think.", "It is perhaps so, I think. Yes.")})
     judge = (*ATTACK, "--attack", "prolixity", "--generator", "rules", "--protocol", "cot")
     assert run(*judge, "--keep-text", "all", "--out", "r").code == 0
-    flips: list[dict[str, Any]] = json.loads(run("flips", "r", "--protocol", "cot", "--json").out)["flips"]
-    assert all(one["said_before"] and one["said_after"] for one in flips)
-    assert len(flips) == 1
+    (flip,) = list_flips(run, "--protocol", "cot")
+    assert flip["said_before"]
+    assert flip["said_after"]
     shown = run("flips", "r", "--protocol", "cot").words
     for place in ("before, y first: ", "after, y first: ", "after, =cmd()|"):
         assert shown.count(f"the judge said {place}") == 1
@@ -353,11 +345,9 @@ def test_csv_reads_back_without_formulas(records: list[dict[str, Any]]) -> None:
 def test_other_outcomes_are_shown_when_asked_for(run: Run) -> None:
     judge = ("attack", "--judge", "planted:longer", "--limit", "8", "--protocol", "pairwise", "--measure", "net")
     assert run(*judge, "--out", "r").code == 0
-    flips = json.loads(run("flips", "r", "--top", "all", "--json").out)["flips"]
+    flips = list_flips(run, "--top", "all")
     assert {one["outcome"] for one in flips} == {"flip"}
-    every = json.loads(
-        run("flips", "r", "--top", "all", "--outcome", "counter-flip", "--outcome", "flip", "--json").out
-    )["flips"]
+    every = list_flips(run, "--top", "all", "--outcome", "counter-flip", "--outcome", "flip")
     counters = [one for one in every if one["outcome"] == "counter-flip"]
     assert every == [*counters, *flips]
     for one in counters:
@@ -372,15 +362,12 @@ TIED = (0.4, 0.4), "mine ties by probability 0.40 to 0.40 for other"
 
 
 @each("outcome, before, after", ("flip", LOST, WON), ("softened", LOST, TIED), ("counter-flip", WON, LOST))
-def test_sentences_name_the_winner_of_each_outcome(
-    outcome: FlipOutcome, before: tuple[Margins, str], after: tuple[Margins, str]
-) -> None:
+def test_sentences_name_the_winner_of_each_outcome(outcome: FlipOutcome, before: Side, after: Side) -> None:
     flip = Flip("c", "pairwise", None, "f", "mine", "other", before[0], after[0], 0.0, "a", "b", outcome=outcome)
     run = LoadedRun(Path("r"), {"judge": "j"}, (), (), None, None)
     *_, first, second = flips_report(run, [ShownFlip(flip, "", "", ((), ()))], 1, whole=False)
-    assert isinstance(first, Sentence)
-    assert isinstance(second, Sentence)
-    assert (str(first.text), str(second.text)) == (f"before: {before[1]}", f"after:  {after[1]}")
+    texts = [str(one.text) for one in (first, second) if isinstance(one, Sentence)]
+    assert texts == [f"before: {before[1]}", f"after:  {after[1]}"]
 
 
 ONE = st.sampled_from([verdict("a"), verdict("b"), verdict("tie"), verdict(None)])
@@ -395,9 +382,8 @@ def some_rows(draw: st.DrawFn) -> list[Row]:
         for protocol in ("p", "absolute"):
             for attack, target in (("none", None), ("f", draw(st.sampled_from(["a", "b", None])))):
                 if attack == "none" or target:
-                    judgments: list[Judgment] = (
-                        [draw(ONE), draw(ONE)] if protocol == "p" else [draw(st.one_of(SCORED, st.just(verdict(None))))]
-                    )
+                    kinds = [ONE, ONE] if protocol == "p" else [SCORED | st.just(verdict(None))]
+                    judgments: list[Judgment] = [draw(kind) for kind in kinds]
                     results.append(row(f"c{number}", judgments, attack=attack, target=target, protocol=protocol))
     return results
 
@@ -445,8 +431,8 @@ def test_records_are_read_while_the_file_grows(tmp_path: Path) -> None:
 @each(
     "line, why",
     (b"\xff", "not UTF-8"),
-    (b"{}", r":1: not a record"),
-    (b"[" * 100_000, r":1: not a record"),
+    (b"{}", ":1: not a record"),
+    (b"[" * 100_000, ":1: not a record"),
     (b"\xef", "UTF-8"),
 )
 def test_invalid_record_line_is_reported(tmp_path: Path, line: bytes, why: str) -> None:

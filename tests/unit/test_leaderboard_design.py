@@ -1,7 +1,7 @@
 """Test tournaments: pairings, matches judged again after an attack, and the resulting boards."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -24,6 +24,8 @@ from distract.studies.eligibility import pair_obstacle
 from distract.studies.leaderboard.design import TournamentConfig, judge_attacks, judge_baseline
 from distract.studies.leaderboard.measures import find_targets, measure_boards
 from distract.studies.leaderboard.pairings import draw_balanced, round_robin
+
+Judging = Callable[[Request], Reply]
 
 names = st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=7, unique=True)
 
@@ -65,15 +67,17 @@ def test_seed_draws_other_matches() -> None:
 
 
 def make_case(name: str = "c1", authors: str = "wxyz") -> Case:
-    texts = {
-        author: f"I think the colour of {author} might be red. It could be so in 3 of 4 cases." for author in authors
-    }
-    return case(name, prompt=f"Name a colour for {name}.", responses=[Response(a, (texts[a],)) for a in authors])
+    text = "I think the colour of {} might be red. It could be so in 3 of 4 cases."
+    responses = [Response(author, (text.format(author),)) for author in authors]
+    return case(name, prompt=f"Name a colour for {name}.", responses=responses)
 
 
-def alphabetic(request: Request) -> Reply:
+def make_cases(number: int) -> list[Case]:
+    return [make_case(f"c{i}") for i in range(number)]
+
+
+def alphabetic(request: Any) -> Reply:
     """Prefers a rewritten response to any other, then the first author in the alphabet."""
-    assert request.slots is not None
     outcomes, responses = dict(request.slots.outcomes), request.slots.shown
     values = [(response.attack is not None, -ord(response.author[0])) for response in responses]
     if "first" in outcomes:
@@ -93,26 +97,25 @@ def tournament(
 
 
 def parameters(t: TournamentConfig, **more: Any) -> dict[str, Any]:
-    return {
-        "protocols": {p.name: list(p.rules) for p in t.protocols},
-        "attacks": [a.name for a in t.attacks],
-        "systems": [{"name": "bradley-terry", "parameters": {}}],
-        "targets": [],
-        "lowest": 1,
-        "seed": 0,
-        "draws": 50,
-        **more,
-    }
+    named = {"protocols": {p.name: list(p.rules) for p in t.protocols}, "attacks": [a.name for a in t.attacks]}
+    systems = [{"name": "bradley-terry", "parameters": {}}]
+    return {**named, "systems": systems, "targets": [], "lowest": 1, "seed": 0, "draws": 50, **more}
 
 
-def play(t: TournamentConfig, cases: Sequence[Case], chosen: Mapping[str, frozenset[str]] | None = None) -> list[Row]:
-    rows = [row for one in cases for row in drive(judge_baseline(one, t), alphabetic)[0].rows]
-    chosen = chosen or find_targets(parameters(t), rows)
-    return rows + [row for one in cases for row in drive(judge_attacks(one, t, chosen), alphabetic)[0].rows]
+def play_baseline(t: TournamentConfig, cases: Sequence[Case], judge: Judging = alphabetic) -> list[Row]:
+    return [row for one in cases for row in drive(judge_baseline(one, t), judge)[0].rows]
+
+
+def play(
+    t: TournamentConfig, cases: Sequence[Case], chosen: Any = None, judge: Judging = alphabetic, **more: Any
+) -> list[Row]:
+    rows = play_baseline(t, cases, judge)
+    chosen = chosen or find_targets(parameters(t, **more), rows)
+    return rows + [row for one in cases for row in drive(judge_attacks(one, t, chosen), judge)[0].rows]
 
 
 def test_all_models_are_paired_and_only_changed_matches_rejudged() -> None:
-    cases = [make_case(f"c{i}") for i in range(3)]
+    cases = make_cases(3)
     rows = play(tournament(cases), cases)
     before = [row for row in rows if row.attack == BASELINE]
     assert len(before) == 3 * 6 * 2
@@ -125,16 +128,15 @@ def test_all_models_are_paired_and_only_changed_matches_rejudged() -> None:
 
 
 def test_each_protocol_attacks_the_lowest_of_its_own_board() -> None:
-    def reversed_when_alone(request: Request) -> Reply:
-        assert request.slots is not None
+    def reversed_when_alone(request: Any) -> Reply:
         if len(request.slots.shown) == 1:
             message = str(1 + "wxyz".index(request.slots.shown[0].author))
             return Reply(probabilities=tuple(float(choice == message) for choice in request.choices), mass=1.0)
         return alphabetic(request)
 
-    cases = [make_case(f"c{i}") for i in range(2)]
+    cases = make_cases(2)
     t = tournament(cases)
-    rows = [row for one in cases for row in drive(judge_baseline(one, t), reversed_when_alone)[0].rows]
+    rows = play_baseline(t, cases, reversed_when_alone)
     assert find_targets(parameters(t), rows) == {"pairwise": {"z"}, "absolute": {"w"}}
     assert find_targets(parameters(t, lowest=3), rows) == {"pairwise": {"x", "y", "z"}, "absolute": {"w", "x", "y"}}
     assert find_targets(parameters(t, targets=["x"], lowest=0), rows) == {"pairwise": {"x"}, "absolute": {"x"}}
@@ -154,7 +156,7 @@ def test_match_with_a_rejected_rewrite_keeps_its_verdict() -> None:
         yield from ()
         return [Draft(Response(task.response.author, ("I cannot help with that.",), a.name), "none", ("refusal",))]
 
-    cases = [make_case(f"c{i}") for i in range(4)]
+    cases = make_cases(4)
     t = tournament(cases, writer=Writer("w", "", rejects), protocols=("pairwise",))
     rows = play(t, cases)
     assert {row.excluded for row in rows if row.attack != BASELINE} == {"rewrite rejected"}
@@ -176,7 +178,7 @@ def test_control_without_changes_leaves_the_match_alone() -> None:
 
 
 def test_working_attack_lifts_the_lowest_for_a_biased_judge_only() -> None:
-    cases = [make_case(f"c{i}") for i in range(6)]
+    cases = make_cases(6)
     t = tournament(cases)
     boards = measure_boards(parameters(t), play(t, cases))
     rules = {(one.protocol, one.rule) for one in boards.shifts}
@@ -187,12 +189,7 @@ def test_working_attack_lifts_the_lowest_for_a_biased_judge_only() -> None:
     assert one.targets == ("z",)
     assert [b.attack for b in boards.boards if b.protocol == "pairwise"] == [BASELINE, "assertiveness"]
 
-    def fair(request: Request) -> Reply:
-        ((_, reply),) = next(iter(make_planted("fair").reply([request], frozenset({0}))))
-        return reply
-
-    rows = [row for c in cases for row in drive(judge_baseline(c, t), fair)[0].rows]
-    rows += [row for c in cases for row in drive(judge_attacks(c, t, find_targets(parameters(t), rows)), fair)[0].rows]
+    rows = play(t, cases, judge=make_planted("fair")._answer_one)
     assert all(c.change == 0 for s in measure_boards(parameters(t), rows).shifts for c in s.shift.changes)
 
 
@@ -220,7 +217,7 @@ def test_board_without_valid_matches_is_not_attacked() -> None:
 
     cases = [make_case("c1")]
     t = tournament(cases, protocols=("pairwise",))
-    rows = list(drive(judge_baseline(cases[0], t), mute)[0].rows)
+    rows = play_baseline(t, cases, mute)
     chosen = find_targets(parameters(t), rows)
     assert chosen == {"pairwise": frozenset()}
     assert drive(judge_attacks(cases[0], t, chosen), mute)[0].rows == []
@@ -236,18 +233,15 @@ def test_protocols_that_show_more_than_two_give_no_match() -> None:
 
 
 def test_anchor_without_a_valid_match_is_reported() -> None:
-    def muted(request: Request) -> Reply:
-        assert request.slots is not None
-        if any(response.author == "w" for response in request.slots.shown):
-            return Reply(failure="refused")
-        return alphabetic(request)
+    def muted(request: Any) -> Reply:
+        is_refused = any(response.author == "w" for response in request.slots.shown)
+        return Reply(failure="refused") if is_refused else alphabetic(request)
 
     cases = [make_case("c1"), make_case("c2")]
     t = tournament(cases, protocols=("pairwise",))
-    p = parameters(t, systems=[{"name": "bradley-terry", "parameters": {"anchor": "w"}}])
-    rows = [row for one in cases for row in drive(judge_baseline(one, t), muted)[0].rows]
+    systems = [{"name": "bradley-terry", "parameters": {"anchor": "w"}}]
+    rows, p = play(t, cases, judge=muted, systems=systems), parameters(t, systems=systems)
     assert find_targets(p, rows) == {"pairwise": {"z"}}
-    rows += [row for one in cases for row in drive(judge_attacks(one, t, find_targets(p, rows)), muted)[0].rows]
     boards = measure_boards(p, rows)
     assert (boards.boards, boards.shifts) == ((), ())
     assert boards.absent == ("pairwise: the anchor of bradley-terry, anchor w has no valid match",)
@@ -265,17 +259,11 @@ def votes(path: str, rows: list[tuple[str, str, str]] | None = None, prompts: in
 def data(path: str, cases: int = 6, models: str = "wxyz") -> str:
     """Answers of different lengths, so that the planted judge of length ranks them."""
     hedged = "I think it might be {} of the reasons, and perhaps it could be more. "
-    lines = [
-        {
-            "id": f"c{i}",
-            "prompt": f"Give reason number {i}.",
-            "responses": [
-                {"author": name, "text": hedged.format(3 + i) * (len(models) - place)}
-                for place, name in enumerate(models)
-            ],
-        }
-        for i in range(cases)
-    ]
+    lines = list[dict[str, Any]]()
+    for i in range(cases):
+        texts = {name: hedged.format(3 + i) * (len(models) - place) for place, name in enumerate(models)}
+        responses = [{"author": name, "text": text} for name, text in texts.items()]
+        lines.append({"id": f"c{i}", "prompt": f"Give reason number {i}.", "responses": responses})
     return write_rows(path, lines)
 
 
@@ -353,9 +341,8 @@ def test_sampled_matches_are_balanced(run: Run) -> None:
     (board,) = result.document["boards"]
     assert board["matches"] == 12
     assert {row["matches"] for row in board["rows"]} == {6}
-    assert {(row.a.author, row.b.author) for row in load(Path("run")).rows} == {
-        (a, b) for a, b in ("wx", "wy", "wz", "xy", "xz", "yz")
-    }
+    pairs = {row.a.author + row.b.author for row in load(Path("run")).rows if row.a.author and row.b.author}
+    assert pairs == {"wx", "wy", "wz", "xy", "xz", "yz"}
 
 
 def test_names_stay_text(run: Run) -> None:
@@ -421,10 +408,9 @@ def test_wrong_input_is_one_line(run: Run, options: tuple[Any, ...], message: st
     votes("odd.jsonl", [("a", "b", "both great")])
     singles = [{"id": f"c{name}", "prompt": name, "responses": [{"author": name, "text": "So."}]} for name in "wx"]
     write_rows("one.jsonl", singles)
-    result = run("leaderboard", *(() if "--matches" in options else ("--judge", "planted:fair")), *options)
-    assert (result.code, result.out) == (2, "")
-    assert message in result.err
-    assert len(result.err.strip().splitlines()) == 1, result.err
+    check_refusal(
+        run("leaderboard", *(() if "--matches" in options else ("--judge", "planted:fair")), *options), message
+    )
 
 
 def test_judge_without_verdicts_is_inconclusive(run: Run) -> None:

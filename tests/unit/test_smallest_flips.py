@@ -14,7 +14,7 @@ from builders import case as make_case, drive, small
 from hypothesis import given, strategies as st
 from loops import each
 
-from distract.core.plan import Plan, PlanResult, step
+from distract.core.plan import Plan
 from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import line
 from distract.core.records import Case, CaseResult, Reply, Request, Response, Rewrite, Row
@@ -243,8 +243,7 @@ Judging = Callable[[Request], Reply]
 def make_word_judge(*words: str, fails: str = "\x00") -> Judging:
     """A judge that prefers a response with all the words to one without, and fails if it sees ``fails``."""
 
-    def answer(request: Request) -> Reply:
-        assert request.slots is not None
+    def answer(request: Any) -> Reply:
         for one in request.slots.shown:  # a part of a rewrite is shown like the whole
             assert (one.author, one.attack) in {("x", None), ("y", "f"), ("y", None)}
             assert one.attack == "f" or one.turns in (WINNER.turns, LOSER.turns)
@@ -260,7 +259,8 @@ def make_word_judge(*words: str, fails: str = "\x00") -> Judging:
 
 def find(
     judge: Judging, rewrite: Response = REWRITE, *, first: bool = False, protocol: Protocol = PAIRWISE, most: int = 500
-) -> tuple[MinimalFlip | str, list[list[Request]]]:
+) -> tuple[Any, list[list[Request]]]:
+    """The flip, or the reason for none, and the rounds of requests; mypy lets any attribute be used."""
     pair = Pair(CASE, protocol, None, WINNER, first, DEFAULT, helped=False)
     return drive(find_smallest(pair, LOSER, rewrite, most), judge)
 
@@ -268,7 +268,6 @@ def find(
 @each("first", False, True)
 def test_only_the_necessary_words_remain(first: bool) -> None:
     result, rounds = find(make_word_judge("definitely", "know"), first=first)
-    assert isinstance(result, MinimalFlip)
     assert result.turns == ("It might perhaps be definitely blue, I know.",)
     assert [(edit.old, edit.new) for edit in result.edits] == [("", " definitely"), ("think", "know")]
     assert (result.before, result.after) == ((0.0, 1.0), (1.0, 0.0))
@@ -277,7 +276,6 @@ def test_only_the_necessary_words_remain(first: bool) -> None:
     assert result.of == len(find_edits(LOSER.turns, REWRITE.turns))
     assert result.minimal
     limited, _ = find(make_word_judge("definitely", "know"), first=first, most=1)
-    assert isinstance(limited, MinimalFlip)
     assert (limited.minimal, limited.comparisons <= 1) == (False, True)
     assert all(word in limited.turns[0] for word in ("definitely", "know"))
     # Both orders of each text; the original and the whole rewrite come first, in one round.
@@ -288,14 +286,11 @@ def test_only_the_necessary_words_remain(first: bool) -> None:
 
 def test_unreadable_verdict_is_no_flip() -> None:
     # Texts with "definitely" but without "doubt" are refused, so both words are needed.
-    def answer(request: Request) -> Reply:
-        judge = make_word_judge("definitely")
-        assert request.slots is not None
+    def answer(request: Any) -> Reply:
         refused = any("definitely" in one.text and "doubt" not in one.text for one in request.slots.shown)
-        return Reply(failure="refused") if refused else judge(request)
+        return Reply(failure="refused") if refused else make_word_judge("definitely")(request)
 
     result, _ = find(answer)
-    assert isinstance(result, MinimalFlip)
     assert "doubt" in result.turns[0]
     assert "definitely" in result.turns[0]
     # Without a verdict, a flip is possible but unknown.
@@ -324,11 +319,12 @@ def test_non_flip_has_a_reason(judge: Judging, rewrite: Response, why: str) -> N
 # Planted judges on the cases of tweakset, with the rewrites that rules make, as runs judge them.
 
 
+Study = tuple[dict[str, Case], list[Row], list[Rewrite], set[str]]
+"""The cases, rows and rewrites of a run, and the keys of all its requests."""
+
+
 @functools.cache
-def run_study(
-    judge: str, name: str, requests: tuple[str, ...]
-) -> tuple[dict[str, Case], list[Row], list[Rewrite], set[str]]:
-    """The cases, rows and rewrites of a run, and the keys of all its requests."""
+def run_study(judge: str, name: str, requests: tuple[str, ...]) -> Study:
     cases = {case.id: case for case in datasets.load("tweakset").cases[:12]}
     protocols = tuple(map(get_protocol, requests))
     named, how = (get_attack(name), get_attack("null")), {"designs": frozenset(("flip",)), "writer": WRITERS["rules"]}
@@ -378,30 +374,20 @@ def test_smallest_flip_of_a_planted_judge_is_minimal(judge: str, name: str, prot
 def test_original_and_whole_rewrite_use_the_requests_of_the_run(protocol_name: str) -> None:
     cases, rows, rewrites, known = run_study("longer", "prolixity", (protocol_name,))
     flip = clearest_flips(rows, rewrites, {protocol_name: get_protocol(protocol_name).rules}, ["prolixity"], 1)[0]
-    plan = search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False)
-    new = list[str]()
-
-    def answer(request: Request) -> Reply:
-        if request.key not in known:
-            new.append(request.key)
-        return make_planted("longer")._answer_one(request)
-
-    result, _ = drive(plan, answer)
-    assert isinstance(result, MinimalFlip)
+    search: Any = functools.partial(search_flip, flip, cases[flip.case], get_protocol(protocol_name))
+    longer = make_planted("longer")._answer_one
+    result, rounds = drive(search(DEFAULT, False), longer)
     # The run has answered the two ends already; only texts in between are new.
-    assert len(set(new)) < result.requests
+    assert len({request.key for batch in rounds for request in batch} - known) < result.requests
     assert result.before == flip.before
     assert {key for row in rows if row.case == flip.case for key in row.keys} <= known
     whole, _ = drive(
-        search_flip(flip, cases[flip.case], get_protocol(protocol_name), DEFAULT, False, most=0),
-        lambda request: make_planted("longer")._answer_one(request) if request.key in known else Reply(failure="new"),
+        search(DEFAULT, False, most=0),
+        lambda request: longer(request) if request.key in known else Reply(failure="new"),
     )
-    assert isinstance(whole, MinimalFlip)
     assert (whole.after, whole.comparisons, whole.minimal) == (flip.after, 0, False)
     if protocol_name == "pairwise":  # a run in one order is searched in that order
-        plan = search_flip(flip, cases[flip.case], PAIRWISE, Manner(orders="given"), False)
-        given, _ = drive(plan, make_planted("longer")._answer_one)
-        assert isinstance(given, MinimalFlip)
+        given, _ = drive(search(Manner(orders="given"), False), longer)
         assert given.requests == given.comparisons + 2
 
 
@@ -419,9 +405,8 @@ def test_protocols_take_turns() -> None:
     one = clearest_flips(rows, rewrites, rules, ["null", "prolixity"], 9, flips[2].case)
     assert {flip.case for flip in one} == {flips[2].case}
     # A protocol without flips takes no turn.
-    assert len(clearest_flips(rows, rewrites, {**rules, "prepair": ()}, ["prolixity"], 99)) == len(
-        clearest_flips(rows, rewrites, rules, ["prolixity"], 99)
-    )
+    more = {**rules, "prepair": ()}
+    assert len({len(clearest_flips(rows, rewrites, some, ["prolixity"], 99)) for some in (rules, more)}) == 1
 
 
 def test_missing_cases_and_rewrites_have_a_reason() -> None:
@@ -429,7 +414,7 @@ def test_missing_cases_and_rewrites_have_a_reason() -> None:
     flip = clearest_flips(rows, rewrites, {"pairwise": ()}, ["prolixity"], 1)[0]
     case = cases[flip.case]
 
-    def why(case: Case, flip: Flip = flip) -> MinimalFlip | str:
+    def why(case: Case, flip: Flip = flip) -> object:
         return drive(search_flip(flip, case, PAIRWISE, DEFAULT, False), make_planted("longer")._answer_one)[0]
 
     rejected = [replace(one, reasons=("new content",)) for one in rewrites]
@@ -457,13 +442,7 @@ def run_search(
         yield from ()
         return [enough(subset) for subset in sets]
 
-    result = step(search(groups, ask, most))
-    assert isinstance(result, PlanResult)
-    return result.value, rounds
-
-
-def naive_minimal(subset: Subset, enough: Enough) -> bool:
-    return enough(subset) and not any(enough(subset - {one}) for one in subset)
+    return drive(search(groups, ask, most), lambda _: Reply())[0], rounds
 
 
 @st.composite
@@ -487,7 +466,8 @@ def test_result_is_minimal_for_any_answers(groups: list[list[int]], seed: int) -
     result, rounds = run_search(groups, enough)
     questions = [subset for sets in rounds for subset in sets]
     assert result.minimal
-    assert naive_minimal(result.subset, enough)
+    assert enough(result.subset)
+    assert not any(enough(result.subset - {one}) for one in result.subset)
     assert len(questions) == len(set(questions))
     assert not {frozenset(), full} & set(questions)
 
@@ -533,10 +513,7 @@ def test_independent_questions_are_asked_together() -> None:
 
 
 def test_question_limit_is_respected() -> None:
-    def enough(subset: Subset) -> bool:
-        return {2, 31} <= subset
-
-    groups = [[one] for one in range(64)]
+    groups, enough = [[one] for one in range(64)], frozenset({2, 31}).issubset
     whole, rounds = run_search(groups, enough)
     questions = [subset for sets in rounds for subset in sets]
     for most in range(len(questions) + 1):
