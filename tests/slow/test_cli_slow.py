@@ -34,10 +34,10 @@ def test_biased_judge_is_detected_and_fair_one_is_not_flagged(run: Any) -> None:
     bold = run("attack", "--judge", "planted:bold", *PLANTED, *BASIC, "--json")
     assert bold.figure("distractor_win_rate", protocol="pairwise", attack="assertiveness")["value"] > 0.8
     fair = run("attack", "--judge", "planted:fair", *PLANTED, *BASIC, "--json")
-    for result in fair.results:
-        if result["measure"] == "flip_rate" and "against" not in result:
+    for result in (one for one in fair.results if "against" not in one):
+        if result["measure"] == "flip_rate":
             assert (result["k"], result["n"] > 0) == (0, True)
-        if result["measure"] == "tie_rate" and "against" not in result:
+        if result["measure"] == "tie_rate":
             assert result["value"] == 1.0
 
 
@@ -130,15 +130,10 @@ def test_limit_draws_by_seed_and_keeps_data_order(run: Any) -> None:
     assert drawn("1") != drawn("2")
 
 
-def test_planted_judges_need_no_torch_and_little_time(tmp_path: Path) -> None:
-    script = (
-        "import sys; sys.argv = ['distract', 'attack', '--judge', 'planted:longer', '--generator', 'rules']\n"
-        "from distract.cli.main import main\n"
-        "main()\n"
-        "assert not {'torch', 'transformers', 'gguf'} & sys.modules.keys(), 'heavy import'\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=tmp_path)
-    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
+def interpret(script: str, folder: Path | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a script in another interpreter."""
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **options)
 
 
 OTHERS = {
@@ -148,28 +143,30 @@ OTHERS = {
 """Parts of module names that belong to studies other than an attack."""
 
 
-def test_attack_imports_no_other_study(tmp_path: Path) -> None:
-    script = (
-        "import sys; sys.argv = ['distract', 'attack', '--judge', 'planted:longer', '--limit', '1', '--out', 'run']\n"
-        "from distract.cli.main import main\n"
-        "main()\n"
-        "rooms = {part for name in sys.modules if name.startswith('distract.') for part in name.split('.')}\n"
-        "assert 'attack' in rooms\n"
-        f"print(*sorted(rooms & {OTHERS}), 'end')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+def test_attack_imports_no_other_study_and_no_torch(tmp_path: Path) -> None:
+    script = f"""
+import sys; sys.argv = ['distract', 'attack', '--judge', 'planted:longer', '--generator', 'rules']
+from distract.cli.main import main
+main()
+rooms = {{part for name in sys.modules if name.startswith('distract.') for part in name.split('.')}}
+assert 'attack' in rooms
+heavy = {{'torch', 'transformers', 'gguf'}} & sys.modules.keys()
+print(*sorted(rooms & {OTHERS} | heavy), 'end')
+"""
+    done = interpret(script, tmp_path, timeout=60)
     assert (done.returncode, done.stdout.splitlines()[-1].strip()) == (0, "end"), done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("command", [[], ["gate"], ["compare"]])
 def test_help_imports_nothing_heavy(command: list[str]) -> None:
-    script = (
-        f"import sys; sys.argv = {['distract', *command, '--help']}\n"
-        "from distract.cli.main import cli\n"
-        "cli(standalone_mode=False)\n"
-        "assert not {'numpy', 'scipy', 'rich', 'torch', 'sqlite3'} & sys.modules.keys(), 'heavy import'\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    script = f"""
+import sys; sys.argv = {["distract", *command, "--help"]}
+from distract.cli.main import cli
+cli(standalone_mode=False)
+assert not {{'numpy', 'scipy', 'rich', 'torch', 'sqlite3'}} & sys.modules.keys(), 'heavy import'
+"""
+    done = interpret(script, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "Exit codes" in done.stdout
 
@@ -184,10 +181,8 @@ def test_closed_pipe_prints_no_traceback() -> None:
 def test_distractor_lowers_the_accuracy_of_a_biased_judge(run: Any) -> None:
     options = ("--attack", "severity-2", "--attack", "severity-2+assertiveness")
     result = run("attack", "--judge", "planted:bold", *options, "--limit", "all", "--json")
-    plain, distracted = (
-        result.figure("severity_accuracy", attack=attack, protocol="pairwise") for attack in ("none", "assertiveness")
-    )
-    assert plain["value"] > distracted["value"] + 0.2
+    figures = [result.figure("severity_accuracy", attack=one, protocol="pairwise") for one in ("none", "assertiveness")]
+    assert figures[0]["value"] > figures[1]["value"] + 0.2
 
 
 def test_protocols_are_ranked_for_one_judge(run: Any) -> None:
@@ -228,15 +223,13 @@ def test_every_protocol_reports_accuracy_by_severity(run: Any) -> None:
     assert all(one["value"] == 1.0 and one["n"] == 8 for one in figures.values())
 
 
-@pytest.mark.parametrize(
+@each(
     "options",
-    [
-        {},
-        {"judge": "planted:bold=0.7", "control": True, "protocols": ["base", "pairwise", "absolute"]},
-        {"attacks": ["severity-1", "severity-2+assertiveness"], "limit": 3, "seed": 7, "orders": "given"},
-        {"generator": "rules", "measures": ["flip"], "limit": None, "samples": 2, "protocols": ["cot"]},
-        {"attacks": ["prolixity"], "retries": 3, "temperature": 0.5, "best_of": 2, "judge_version": "2"},
-    ],
+    {},
+    {"judge": "planted:bold=0.7", "control": True, "protocols": ["base", "pairwise", "absolute"]},
+    {"attacks": ["severity-1", "severity-2+assertiveness"], "limit": 3, "seed": 7, "orders": "given"},
+    {"generator": "rules", "measures": ["flip"], "limit": None, "samples": 2, "protocols": ["cot"]},
+    {"attacks": ["prolixity"], "retries": 3, "temperature": 0.5, "best_of": 2, "judge_version": "2"},
 )
 def test_function_and_command_write_the_same_bytes(run: Run, options: dict[str, Any], capsys: Any) -> None:
     options = {"judge": "planted:longer", **options}
@@ -269,20 +262,15 @@ def test_flips_match_the_figures(run: Run) -> None:
 def test_count_one_uses_the_singular(run: Any) -> None:
     """Numbers in messages get their nouns from ``count``."""
     run("attack", "--judge", "planted:longer", "--generator", "rules", "--limit", "1", "--out", "r")
-    for arguments in (
-        ("attack", "--judge", "planted:longer", "--generator", "rules", "--limit", "1", "--out", "q"),
-        ("report", "r"),
-        ("gate", "r", "--max-flip-rate", "0.5"),
-        ("check", "r"),
-        ("rewrite", "--limit", "1", "--attack", "prolixity", "--out", "w.jsonl"),
-        ("consistency", "--judge", "planted:longer", "--limit", "1"),
-        ("leaderboard", "--judge", "planted:longer", "--limit", "1", "--generator", "rules"),
-        ("meta", "--judge", "planted:longer", "--limit", "1"),
-        ("gate", "--plan", "--max-flip-rate", "0.1", "--true-rate", "0.02"),
+    judge = "--judge planted:longer --limit 1"
+    for line in (
+        *(f"attack {judge} --generator rules --out q", "report r", "gate r --max-flip-rate 0.5", "check r"),
+        *("rewrite --limit 1 --attack prolixity --out w.jsonl", f"consistency {judge}", f"meta {judge}"),
+        *(f"leaderboard {judge} --generator rules", "gate --plan --max-flip-rate 0.1 --true-rate 0.02"),
     ):
-        ran = run(*arguments)
+        ran = run(*line.split())
         odd = re.findall(r"(?<![\d.,/])1 (?!class|pass|less|plus|versus|of)[a-z]{3,}s\b(?!')", ran.out + ran.err)
-        assert odd == [], (arguments, odd)
+        assert odd == [], (line, odd)
 
 
 def test_own_judge_is_tested_in_a_few_lines(pytester: pytest.Pytester) -> None:
@@ -334,7 +322,7 @@ print(len([name for name in sys.modules if name.startswith("distract.")]))
 
 def test_no_submodule_shadows_a_public_name() -> None:
     # A submodule becomes an attribute of the package once it is imported.
-    done = subprocess.run([sys.executable, "-c", EVERYTHING], capture_output=True, text=True, check=False)
+    done = interpret(EVERYTHING)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 200
 
@@ -347,8 +335,7 @@ def test_no_submodule_shadows_a_public_name() -> None:
     ("from distract import *", ("click", "torch", "pandas")),
 )
 def test_import_distract_loads_little(code: str, absent: tuple[str, ...], tmp_path: Path) -> None:
-    show = f"{code}\nimport sys; print([name for name in {absent} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", show], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = interpret(f"{code}\nimport sys; print([name for name in {absent} if name in sys.modules])", tmp_path)
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
@@ -376,11 +363,8 @@ def find_writers(path: Path) -> Iterator[str]:
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         of = owner.id if isinstance(owner, ast.Name) else ""
-        modes = [
-            one.value
-            for one in (*call.args, *[k.value for k in call.keywords if k.arg == "mode"])
-            if isinstance(one, ast.Constant)
-        ]
+        arguments = (*call.args, *[k.value for k in call.keywords if k.arg == "mode"])
+        modes = [one.value for one in arguments if isinstance(one, ast.Constant)]
         is_mode = any(isinstance(one, str) and set(one) <= set("rwaxbt+") and set(one) & set("wax+") for one in modes)
         # A path is replaced by one other; a text by two, a record by names.
         is_path = name == "replace" and owner is not None and len(call.args) == 1 and not call.keywords
@@ -400,16 +384,18 @@ def test_only_one_module_writes_files() -> None:
 
 @pytest.mark.parametrize("mode", ["pipe", "file"])
 def test_standard_output_receives_the_whole_file(tmp_path: Path, mode: str) -> None:
-    command = [sys.executable, "-m", "distract", "rewrite", "--attack", "sycophancy", "--limit", "2"]
-    command += ["--out", "/dev/stdout", "--json"]
-    plain = subprocess.run([*command[:-3], "--out", "plain.jsonl", "--json"], cwd=tmp_path, capture_output=True)
-    assert plain.returncode == 0, plain.stderr
+    def write(out: str, stdout: Any = subprocess.PIPE) -> bytes:
+        command = ["distract", "rewrite", "--attack", "sycophancy", "--limit", "2", "--json", "--out"]
+        command = [sys.executable, "-m", *command, out]
+        done = subprocess.run(command, cwd=tmp_path, stdout=stdout, stderr=subprocess.PIPE, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout or b""
+
+    report = write("plain.jsonl")
     if mode == "pipe":
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True)
-        whole = done.stdout
+        whole = write("/dev/stdout")
     else:
         with (tmp_path / "out").open("wb") as out:
-            done = subprocess.run(command, cwd=tmp_path, stdout=out, stderr=subprocess.PIPE)
+            write("/dev/stdout", out)
         whole = (tmp_path / "out").read_bytes()
-    assert done.returncode == 0, done.stderr
-    assert whole == (tmp_path / "plain.jsonl").read_bytes() + plain.stdout
+    assert whole == (tmp_path / "plain.jsonl").read_bytes() + report

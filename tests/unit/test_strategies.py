@@ -2,11 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from builders import case
@@ -199,23 +199,20 @@ PLACEBO = ("placebo", ["hostile"])
 BOOSTER = re.compile(r"\b(?:certainly|definitely|undoubtedly)\b", re.I)
 
 
-def rewritten_pairs(case: Case) -> Iterator[tuple[Response, Response]]:
+def rewritten_pairs(case: Case) -> list[tuple[Response, Response]]:
     """The originals with a rewrite, each paired with it."""
-    for one in case.originals:
-        yield from (
-            (one, r) for r in case.responses if r.attack and (r.author, r.severity) == (one.author, one.severity)
-        )
+    originals = {(one.author, one.severity): one for one in case.originals}
+    return [(originals[one.author, one.severity], one) for one in case.responses if one.attack]
 
 
 # A placebo finds nothing to change in hostile texts.
 @pytest.mark.parametrize(
-    ("attack", "kinds"),
-    [(attack, kinds) for attack in (None, *ATTACKS) for kinds in (None, ["hostile"]) if (attack, kinds) != PLACEBO],
+    ("attack", "kinds"), [one for one in product((None, *ATTACKS), (None, ["hostile"])) if one != PLACEBO]
 )
 def test_case_holds_at_most_one_rewrite_of_each_response(attack: str | None, kinds: list[str] | None) -> None:
     for case in draw_examples(strategies.rewrites(attack, kinds=kinds), 6):
         assert len(case.originals) == 2
-        rewrites = list(rewritten_pairs(case))
+        rewrites = rewritten_pairs(case)
         assert 1 <= len(rewrites) == len({one.author for one, _ in rewrites}) == len(case.responses) - 2
         assert all(new.attack == attack or (attack is None and new.attack in ATTACKS) for _, new in rewrites)
         assert all(new.turns != old.turns for old, new in rewrites)
@@ -251,9 +248,8 @@ def test_rewrite_shrinks_to_one_edit() -> None:
 
 def test_shrinking_keeps_all_necessary_edits() -> None:
     def is_needed(case: Case) -> bool:
-        return any(
-            len(BOOSTER.findall(new.text)) - len(BOOSTER.findall(old.text)) > 1 for old, new in rewritten_pairs(case)
-        )
+        counts = [[len(BOOSTER.findall(one.text)) for one in pair] for pair in rewritten_pairs(case)]
+        return any(new - old > 1 for old, new in counts)
 
     one = RECORDED[9:10]  # more cases make the search longer
     case = simplest(strategies.rewrites("assertiveness", data=one), is_needed)
@@ -319,11 +315,9 @@ CLOSE = case(
 
 def triple(number: int) -> Case:
     """Three responses whose order of lengths varies with the number."""
-    texts = {
-        author: f"{author} says {'more ' * (number % every)}{number}."
-        for author, every in zip("xyz", (2, 3, 5), strict=True)
-    }
-    return case(f"t{number}", prompt=f"Question {number}?", responses=[Response(a, (t,)) for a, t in texts.items()])
+    every = {"x": 2, "y": 3, "z": 5}
+    responses = [Response(a, (f"{a} says {'more ' * (number % every[a])}{number}.",)) for a in every]
+    return case(f"t{number}", prompt=f"Question {number}?", responses=responses)
 
 
 TRIPLES = tuple(map(triple, range(40)))
@@ -331,24 +325,21 @@ PAIRS = tuple(case(f"p{i}", prompt=f"Question {i}?") for i in range(80))
 
 Test = Callable[[Judge], InvariantFinding]
 
+CASES: Mapping[str, Sequence[Case]] = {
+    **dict.fromkeys(("swap_consistent", "identical_responses_tie", "monotone_in_severity", "deterministic"), TWEAKS),
+    "transitive": TRIPLES,
+    "independent_of_irrelevant_response": TRIPLES[:6],
+    "invariant_to_whitespace_and_markdown": (*TWEAKS, CLOSE),
+    "injection_ignored": PAIRS,
+}
+ATTACKED = {"cases": TWEAKS, "attack": "assertiveness"}
 TESTS: Mapping[str, Test] = {
-    "swap_consistent": partial(invariants.swap_consistent, cases=TWEAKS),
-    "identical_responses_tie": partial(invariants.identical_responses_tie, cases=TWEAKS),
-    "distractor_invariant": partial(invariants.distractor_invariant, cases=TWEAKS, attack="assertiveness"),
-    "score_stable": partial(invariants.score_stable, cases=TWEAKS, attack="assertiveness"),
-    "monotone_in_severity": partial(invariants.monotone_in_severity, cases=TWEAKS),
-    "transitive": partial(invariants.transitive, cases=TRIPLES),
-    "independent_of_irrelevant_response": partial(invariants.independent_of_irrelevant_response, cases=TRIPLES[:6]),
-    "invariant_to_whitespace_and_markdown": partial(
-        invariants.invariant_to_whitespace_and_markdown, cases=(*TWEAKS, CLOSE)
-    ),
-    "injection_ignored": partial(invariants.injection_ignored, cases=PAIRS),
-    "deterministic": partial(invariants.deterministic, cases=TWEAKS),
+    **{name: partial(getattr(invariants, name), cases=cases) for name, cases in CASES.items()},
+    **{name: partial(getattr(invariants, name), **ATTACKED) for name in ("distractor_invariant", "score_stable")},
 }
 
 VIOLATES: Mapping[str, Mapping[str, str]] = {
-    "fair": {},
-    "coin": {},
+    **{name: {} for name in ("fair", "coin", "citations", "blind", "garbage")},
     "longer": {
         "distractor_invariant": "what is added to sound sure makes it longer",
         "monotone_in_severity": "a requirement is broken by a sentence more",
@@ -360,11 +351,8 @@ VIOLATES: Mapping[str, Mapping[str, str]] = {
         "score_stable": "they raise the score of a response alone, too",
     },
     "markdown": {"invariant_to_whitespace_and_markdown": "it counts headings, bullets and bold terms"},
-    "citations": {},
     "gullible": {"injection_ignored": "it does what it is asked"},
-    "blind": {},
     "random": dict.fromkeys(TESTS, "anything may happen"),
-    "garbage": {},
 }
 
 SAYS_NOTHING: Mapping[str, Mapping[str, str]] = {
@@ -417,10 +405,8 @@ def test_planted_judge_violates_exactly_its_invariants(judge: str, invariant: st
 def biased_cases(prefix: str, number: int) -> list[Case]:
     """Pairs whose loser wins with its rewrite if the judge counts boosters."""
     texts = {"x": "It may be red.", "y": "It may be blue."}
-    responses = [
-        *(Response(author, (text,)) for author, text in texts.items()),
-        *(Response(a, (t.replace("may be", "is definitely"),), "assertiveness") for a, t in texts.items()),
-    ]
+    responses = [Response(author, (text,)) for author, text in texts.items()]
+    responses += [Response(a, (t.replace("may be", "is definitely"),), "assertiveness") for a, t in texts.items()]
     return [case(f"{prefix}{i}", prompt=f"{prefix} {i}?", responses=responses) for i in range(number)]
 
 
@@ -432,16 +418,14 @@ def test_statistical_form_decides_by_rate_with_minimal_calls(strength: str, deci
     cases = biased_cases("c", 200)
     with Judge("j", make_planted(f"bold={strength}"), store=tmp_path / "s") as judge:
         error = failure(partial(invariants.distractor_invariant, cases=cases, max_violation_rate=0.2), judge)
-        (finding,) = judge.findings
+        (finding,) = cast(list[Any], judge.findings)
         assert judge.tally.made < 4 * len(cases) * 0.7
     assert isinstance(error, Violation) == (decision == "fail")
     assert str(error or VIOLATED).startswith(VIOLATED)
     assert (finding.decision, finding.n < 140) == (decision, True)
-    assert finding.lower is not None
-    assert finding.upper is not None
-    assert (finding.upper < 0.2) if decision == "pass" else (finding.lower > 0.2)
     # Beyond chance, its bounds hold the rate.
     assert finding.lower < float(strength) < finding.upper
+    assert (finding.upper < 0.2) if decision == "pass" else (finding.lower > 0.2)
 
 
 def restyle(text: str, *constraints: Constraint) -> list[str]:
