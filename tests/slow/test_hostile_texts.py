@@ -6,8 +6,9 @@ writes only the requested files, and writes the same bytes when repeated.
 
 import json
 import re
+import shutil
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -60,8 +61,7 @@ def texts(seed: int, number: int = TEXTS) -> list[str]:
 
 def wrong(ran: CommandResult) -> str:
     """The fault in the exit code or the output of a command; empty if there is none."""
-    message = "Traceback" in ran.err or ran.code not in (0, 1, 2, 3, 4)
-    if message:
+    if "Traceback" in ran.err or ran.code not in (0, 1, 2, 3, 4):
         return f"ended with {ran.code}: {ran.err[-2000:]}"
     if obeyed := OBEYED.search(ran.out + ran.err):
         return f"printed {obeyed[0]!r}"
@@ -99,9 +99,8 @@ class Shop:
         return ran
 
     def _files(self) -> set[str]:
-        return {str(path.relative_to(self.folder.parent)) for path in self.folder.parent.rglob("*")} - {
-            self.folder.name
-        }
+        root = self.folder.parent
+        return {str(path.relative_to(root)) for path in root.rglob("*")} - {self.folder.name}
 
     def path(self, name: str) -> Path:
         return self.folder / name
@@ -136,7 +135,7 @@ def twice(shop: Shop, *arguments: object) -> Path:
     """Run a command twice: the bytes must be equal, and the rows readable."""
     folders = [shop.path(name) for name in ("one", "two")]
     for folder in folders:
-        _emptied(folder)
+        shutil.rmtree(folder, ignore_errors=True)
         shop(*arguments, *STORE, "--out", folder.name, writes=(f"here/{folder.name}",))
     for name in KEPT:
         contents = [(folder / name).read_bytes() if (folder / name).exists() else None for folder in folders]
@@ -146,38 +145,18 @@ def twice(shop: Shop, *arguments: object) -> Path:
     return folders[0]
 
 
-def _emptied(folder: Path) -> None:
-    for path in sorted(folder.rglob("*"), reverse=True):
-        path.unlink() if path.is_file() else path.rmdir()
-    if folder.exists():
-        folder.rmdir()
-
-
 def fit(text: str) -> str:
     """A valid prompt or response: not empty, and without lone surrogates."""
     return re.sub(r"[\ud800-\udfff]", "", text).strip("\x00") or "x"
 
 
-def batches(seed: int, size: int = 25) -> Iterator[list[str]]:
-    every = texts(seed)
-    yield from (every[start : start + size] for start in range(0, len(every), size))
-
-
 def _runs(shop: Shop, some: Sequence[str], number: int) -> None:
     """Every command that reads data or a run, on cases made of these texts."""
-    shifted = [*some[1:], *some[:1]]
-    cases = [
-        record(
-            f"c{i}",
-            *dict.fromkeys(
-                (fit(text), f"{PLAIN[i % 3]}\n{fit(text)[:500]}", PLAIN[i % 3], f"{PLAIN[(i + 1) % 3]} So.")
-            ),
-            prompt=fit(other)[:5000],
-            preferred="y",
-            constraints=[{"kind": "punctuation:no_comma"}] if i % 2 else [{"kind": "detectable_format:title"}],
-        )
-        for i, (text, other) in enumerate(zip(some, shifted, strict=True))
-    ]
+    cases = []
+    for i, text in enumerate(map(fit, some)):
+        responses = dict.fromkeys((text, f"{PLAIN[i % 3]}\n{text[:500]}", PLAIN[i % 3], f"{PLAIN[(i + 1) % 3]} So."))
+        more = {"preferred": "y", "constraints": [{"kind": ("detectable_format:title", "punctuation:no_comma")[i % 2]}]}
+        cases.append(record(f"c{i}", *responses, prompt=fit(some[(i + 1) % len(some)])[:5000], **more))
     write(shop.path("cases.jsonl"), cases)
     data = ("--data", "cases.jsonl", "--limit", "all")
     judge = ("--judge", ("planted:longer", "planted:bold", "planted:random", "planted:garbage")[number % 4])
@@ -196,10 +175,8 @@ def _runs(shop: Shop, some: Sequence[str], number: int) -> None:
     twice(shop, *live, "--max-flip-rate", "0.3")
     twice(shop, "meta", *judge, *data, "--protocol", "pairwise")
     twice(shop, "consistency", *judge, *data)
-    board = twice(
-        shop, "leaderboard", *judge, *data, "--protocol", "pairwise", "--attack", "prolixity", "--generator", "rules"
-    )
-    if board.exists():
+    ruled = ("--protocol", "pairwise", "--attack", "prolixity", "--generator", "rules")
+    if twice(shop, "leaderboard", *judge, *data, *ruled).exists():
         shop("report", "one")
     for attack in ("prolixity", "severity-1"):
         shop("rewrite", *data, "--attack", attack, "--out", "rewritten.jsonl", *STORE, writes=("here/rewritten.jsonl",))
@@ -211,7 +188,9 @@ def _runs(shop: Shop, some: Sequence[str], number: int) -> None:
 
 def test_hostile_responses_can_be_judged(shop: Shop, fuzz: Fuzz) -> None:
     for seed in count(fuzz.seed):
-        for number, some in enumerate(batches(seed)):
+        every = texts(seed)
+        for number, start in enumerate(range(0, len(every), 25)):
+            some = every[start : start + 25]
             if fuzz.is_over:
                 return
             _runs(shop, some, number)
@@ -322,13 +301,8 @@ def test_damaged_run_files_are_refused(shop: Shop, name: str) -> None:
     for path in sorted(shop.path("one").iterdir()):
         content = path.read_bytes()
         path.write_bytes(FILES[name])
-        for command in (
-            ("report", "one"),
-            ("check", "one"),
-            ("flips", "one"),
-            ("gate", "one", "--max-flip-rate", "0.2"),
-            ("explain", "one", "c0", *STORE),
-        ):
+        gate, explain = ("gate", "one", "--max-flip-rate", "0.2"), ("explain", "one", "c0", *STORE)
+        for command in (*((name, "one") for name in ("report", "check", "flips")), gate, explain):
             shop(*command, writes=("here/one",))
         path.write_bytes(content)
 

@@ -6,7 +6,6 @@ and files are compared with those of the same command without a kill in a separa
 
 import asyncio
 import hashlib
-import json
 import os
 import signal
 import sqlite3
@@ -25,6 +24,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from builders import write_rows
 from forks import Forks, Process
 from fuzzer import Fuzz
 from loopback import CHAT, Answer, FakeServer, ReceivedRequest, completion, token
@@ -172,19 +172,15 @@ class House:
         return self.references[command]
 
 
-def cases(number: int, authors: str) -> str:
-    """Data whose responses are all distinct and can be rewritten by rule."""
+def write_cases(path: Path, number: int, authors: str) -> None:
+    """Write data whose responses are all distinct and can be rewritten by rule."""
     text = "I think that number {} might be what {} would perhaps take, since it seems to be {} of them."
-    lines = [
-        {
-            "id": f"c{index}",
-            "prompt": f"Which number, and why? This is question {index}.",
-            "responses": [{"author": one, "text": text.format(index, one, ord(one))} for one in authors],
-            "preferred": authors[index % 2],
-        }
-        for index in range(number)
-    ]
-    return "".join(json.dumps(line) + "\n" for line in lines)
+    lines = list[dict[str, Any]]()
+    for index in range(number):
+        responses = [{"author": one, "text": text.format(index, one, ord(one))} for one in authors]
+        line = {"id": f"c{index}", "prompt": f"Which number, and why? This is question {index}."}
+        lines.append({**line, "responses": responses, "preferred": authors[index % 2]})
+    write_rows(path, lines)
 
 
 def read_run_files(folder: Path) -> dict[str, bytes]:
@@ -204,9 +200,8 @@ def read_store(path: Path) -> set[tuple[bytes, str]]:
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder = tmp_path_factory.mktemp("kills")
-    (folder / "pairs.jsonl").write_text(cases(6, "xy"), encoding="utf-8")
-    (folder / "many.jsonl").write_text(cases(3, "wxyz"), encoding="utf-8")
-
+    write_cases(folder / "pairs.jsonl", 6, "xy")
+    write_cases(folder / "many.jsonl", 3, "wxyz")
     with Watched() as server, Forks() as forks:
         yield House(server, forks, folder)
 
@@ -289,18 +284,17 @@ def _nothing_twice(runs: list[Run], allowed: Counter[bytes]) -> None:
         earlier.append((one, run))
     assert askers.keys() == allowed.keys()
     for run in runs:
-        assert lost[run.key] <= run.spares, (
-            f"{lost[run.key]} replies lost to {run.signals} at request {run.moment} of {run.command}"
-        )
+        place = f"{run.signals} at request {run.moment} of {run.command}"
+        assert lost[run.key] <= run.spares, f"{lost[run.key]} replies lost to {place}"
 
 
 def test_repeated_kills_lose_no_reply_and_repeat_no_request(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
-    folders = (tmp_path / str(number) for number in count())
+    folders = map(tmp_path.joinpath, map(str, count()))
     fuzz.each(KILLS, lambda draw: check(house, next(folders), [draw.choice([*COMMANDS])], draw))
 
 
 def test_two_commands_on_a_store_lose_and_repeat_nothing(house: House, fuzz: Fuzz, tmp_path: Path) -> None:
-    folders = (tmp_path / str(number) for number in count())
+    folders = map(tmp_path.joinpath, map(str, count()))
 
     def both(draw: Random) -> int:
         one, other = draw.choice([*COMMANDS]), draw.choice([*COMMANDS])

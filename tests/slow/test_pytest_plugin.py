@@ -1,10 +1,12 @@
 """Test the pytest plugin: its import cost, test selection, choice of judge and store, and summary."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from loops import each
 
 from distract.core import registry
 from distract.judging import judge
@@ -88,24 +90,21 @@ print(*sorted(set(sys.modules) - before))
 
 
 class TestTestSelection:
-    @pytest.mark.parametrize(
-        ("arguments", "passed", "left_out"),
-        [
-            ([], 1, 3),
-            (["--judge", "planted:fair"], 4, 0),
-            (["-m", "distract", "-o", "addopts=--judge=planted:fair"], 3, 0),
-            (["-m", "not distract"], 1, 0),
-            (["-m", "slow"], 0, 0),
-            (["-k", "plain or marked"], 1, 1),
-            (["-k", "plain"], 1, 0),
-        ],
-        ids=str,
+    @each(
+        "arguments, passed, left_out",
+        ("", 1, 3),
+        ("--judge planted:fair", 4, 0),
+        ("-m distract -o addopts=--judge=planted:fair", 3, 0),
+        ("-m 'not distract'", 1, 0),
+        ("-m slow", 0, 0),
+        ("-k 'plain or marked'", 1, 1),
+        ("-k plain", 1, 0),
     )
     def test_marker_or_judge_option_selects_marked_tests(
-        self, pytester: pytest.Pytester, arguments: list[str], passed: int, left_out: int
+        self, pytester: pytest.Pytester, arguments: str, passed: int, left_out: int
     ) -> None:
         pytester.makepyfile(test_mixed=MIXED)
-        result = run_pytest(pytester, "-W", "ignore", *arguments)
+        result = run_pytest(pytester, "-W", "ignore", *shlex.split(arguments))
         result.assert_outcomes(passed=passed, deselected=4 - passed)
         assert ("were deselected" in join_lines(result)) == (left_out > 1)
         assert (LEFT_OUT in result.outlines) == (left_out == 1)
@@ -113,19 +112,16 @@ class TestTestSelection:
             tests = f"distract: {left_out} tests that call a judge were deselected"
             assert f"{tests}; run them with --judge NAME or -m distract" in result.outlines
 
-    @pytest.mark.parametrize(
-        ("names", "passed"),
-        [
-            (["test_mixed.py::test_marked"], 1),
-            (["inner/../test_mixed.py::TestMany"], 2),
-            (["test_mixed.py::TestMany::test_it[1]", "test_mixed.py::test_plain"], 2),
-            (["test_mixed.py::test_plain", "test_other.py"], 1),
-        ],
-        ids=str,
+    @each(
+        "names, passed",
+        (["test_mixed.py::test_marked"], 1),
+        (["inner/../test_mixed.py::TestMany"], 2),
+        (["test_mixed.py::TestMany::test_it[1]", "test_mixed.py::test_plain"], 2),
+        (["test_mixed.py::test_plain", "test_other.py"], 1),
     )
     def test_tests_selected_by_name_run(self, pytester: pytest.Pytester, names: list[str], passed: int) -> None:
         pytester.makepyfile(test_mixed=MIXED, test_other=MARKED)
-        pytester.mkdir("inner")
+        (pytester.path / "inner").mkdir(exist_ok=True)
         pytester.makepyprojecttoml('[tool.distract]\njudge = "planted:fair"')
         result = run_pytest(pytester, *names)
         result.assert_outcomes(passed=passed, deselected="test_other.py" in names)
@@ -144,38 +140,31 @@ class TestTestSelection:
         assert "distract:" not in join_lines(result)
         assert " distract " not in join_lines(result)
 
-    @pytest.mark.parametrize("more", [["--collect-only"], ["-p", "no:xdist"], ["-p", "no:terminal"], ["--co", "-qq"]])
-    def test_other_pytest_options_still_work(self, pytester: pytest.Pytester, more: list[str]) -> None:
+    @each("more", "--collect-only", "-p no:xdist", "-p no:terminal", "--co -qq")
+    def test_other_pytest_options_still_work(self, pytester: pytest.Pytester, more: str) -> None:
         pytester.makepyfile(MIXED)
-        result = run_pytest(pytester, "--judge", "planted:fair", *more)
+        result = run_pytest(pytester, "--judge", "planted:fair", *more.split())
         assert result.ret == 0
         assert "Error" not in join_lines(result) + "\n".join(result.errlines)
 
 
 class TestJudgeChoice:
-    @pytest.mark.parametrize(
-        ("project", "arguments", "message"),
-        [
-            ("", [], "no judge: run pytest with --judge NAME, set judge = "),
-            ("", ["--judge", "planted:fairr"], "unknown judge 'planted:fairr'; did you mean 'planted:fair'?"),
-            ("[tool.distract]\njudge = 3", [], "tool.distract.judge: expected the name of a judge in quotes, found 3"),
-            ("tool.distract = 3", [], "tool.distract: expected a table, found 3"),
-            ("[tool.distract]\njudgee = 'x'", [], "unknown table or setting 'judgee'; did you mean 'judge'?"),
-            (
-                "[tool.distract]\nstore = ''",
-                ["--judge", "planted:fair"],
-                "store: expected the path of a file in quotes",
-            ),
-            ("[tool.distract]\nstore = '.'", ["--judge", "planted:fair"], "not usable as a store of replies"),
-        ],
-        ids=str,
+    @each(
+        "project, judge, message",
+        ("", "", "no judge: run pytest with --judge NAME, set judge = "),
+        ("", "planted:fairr", "unknown judge 'planted:fairr'; did you mean 'planted:fair'?"),
+        ("[tool.distract]\njudge = 3", "", "tool.distract.judge: expected the name of a judge in quotes, found 3"),
+        ("tool.distract = 3", "", "tool.distract: expected a table, found 3"),
+        ("[tool.distract]\njudgee = 'x'", "", "unknown table or setting 'judgee'; did you mean 'judge'?"),
+        ("[tool.distract]\nstore = ''", "planted:fair", "store: expected the path of a file in quotes"),
+        ("[tool.distract]\nstore = '.'", "planted:fair", "not usable as a store of replies"),
     )
     def test_wrong_settings_are_one_line(
-        self, pytester: pytest.Pytester, project: str, arguments: list[str], message: str
+        self, pytester: pytest.Pytester, project: str, judge: str, message: str
     ) -> None:
         pytester.makepyfile(MARKED)
         (pytester.path / "pyproject.toml").write_text(project)
-        result = run_pytest(pytester, "-m", "distract", *arguments)
+        result = run_pytest(pytester, "-m", "distract", *(("--judge", judge) if judge else ()))
         result.assert_outcomes(errors=1)
         start = next(number for number, text in enumerate(result.outlines) if "ERROR at setup" in text)
         assert message in result.outlines[start + 1]
@@ -183,15 +172,15 @@ class TestJudgeChoice:
 
     def test_options_override_the_settings_of_the_root_folder(self, pytester: pytest.Pytester) -> None:
         pytester.makepyfile(**{"deep/test_it": MARKED})
-        pytester.makepyprojecttoml(
-            '[tool.distract]\njudge = "planted:first"\nstore = "kept/here"\n[tool.distract.gate]'
-        )
-        result = run_pytest(pytester, "deep", "-m", "distract")
-        assert "judge planted:first: 2 calls made, 0 saved by the store" in result.outlines
-        assert (pytester.path / "kept" / "here").is_file()
-        result = run_pytest(pytester, "deep", "--judge", "planted:fair", "--distract-store", "other")
-        assert "judge planted:fair: 2 calls made, 0 saved by the store" in result.outlines
-        assert (pytester.path / "other").is_file()
+        settings = '[tool.distract]\njudge = "planted:first"\nstore = "kept/here"\n[tool.distract.gate]'
+        pytester.makepyprojecttoml(settings)
+        for name, store, options in (
+            ("first", "kept/here", "-m distract"),
+            ("fair", "other", "--judge planted:fair --distract-store other"),
+        ):
+            result = run_pytest(pytester, "deep", *options.split())
+            assert f"judge planted:{name}: 2 calls made, 0 saved by the store" in result.outlines
+            assert (pytester.path / store).is_file()
 
     def test_plugin_uses_the_store_of_the_commands(self, pytester: pytest.Pytester) -> None:
         away = """
@@ -201,11 +190,9 @@ def away(tmp_path_factory):
     os.chdir(tmp_path_factory.mktemp("away"))
 """
         pytester.makepyfile(MARKED + away)
-        for calls_made in (2, 0):
+        for made in ("2 calls made, 0 saved", "0 calls made, 2 saved"):
             result = run_pytest(pytester, "--judge", "planted:fair")
-            assert (
-                f"judge planted:fair: {calls_made} calls made, {2 - calls_made} saved by the store" in result.outlines
-            )
+            assert f"judge planted:fair: {made} by the store" in result.outlines
         assert (pytester.path / ".distract" / "replies.sqlite").is_file()
 
     def test_judge_fixture_of_any_name_is_counted_and_closed(self, pytester: pytest.Pytester) -> None:
@@ -272,30 +259,24 @@ def test_left_out(judge):
     raise AssertionError
 """
     orders = {"test_one": "range(6)", "test_two": "(5, 4, 3, 2, 1, 0)", "test_three": "(3, 0, 5, 2, 4, 1)"}
-    pytester.makepyfile(
-        **{name: file.replace("ORDER", order) for name, order in orders.items()}, test_found=ASKING + FINDING
-    )
+    files = {name: file.replace("ORDER", order) for name, order in orders.items()}
+    pytester.makepyfile(**files, test_found=ASKING + FINDING)
     pytester.mkdir("inner")
     plugins = ("no:hypothesispytest", "no:pytest_cov", "no:anyio", "no:cacheprovider")
     result = pytester.runpytest_subprocess("-n", "2", *(part for name in plugins for part in ("-p", name)), timeout=120)
     result.assert_outcomes(passed=19)
     contents = (pytester.path / "asked").read_text().split()
     assert len(contents) == len(set(contents)) == 12
-    assert [text for text in result.outlines if text.startswith("judge ")] == [
-        r"judge own [red]\x1b[31m: 12 calls made, 98 saved by the store; 120 tokens in, 0 out"
-    ]
+    (spent,) = [text for text in result.outlines if text.startswith("judge ")]
+    assert spent == r"judge own [red]\x1b[31m: 12 calls made, 98 saved by the store; 120 tokens in, 0 out"
     assert sum("= distract =" in text for text in result.outlines) == 1
     assert sum("inconclusive  distractor_invariant" in text for text in result.outlines) == 1
-    assert (
-        "distract: 3 tests that call a judge were deselected; run them with --judge NAME or -m distract"
-        in result.outlines
-    )
+    left_out = "distract: 3 tests that call a judge were deselected; run them with --judge NAME or -m distract"
+    assert left_out in result.outlines
     assert [path.name for path in pytester.path.rglob("*.sqlite")] == ["replies.sqlite"]
 
 
-@pytest.mark.parametrize(
-    ("option", "expected"), [("--judge", "the name of a judge"), ("--distract-store", "the path of a file")]
-)
+@each("option, expected", ("--judge", "the name of a judge"), ("--distract-store", "the path of a file"))
 def test_empty_option_is_a_usage_error(pytester: pytest.Pytester, option: str, expected: str) -> None:
     pytester.makepyfile(MARKED)
     result = run_pytest(pytester, option, "")

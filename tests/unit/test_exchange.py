@@ -57,9 +57,8 @@ def test_every_prompt_is_in_at_most_one_pair() -> None:
     assert len(groups) == len({*groups}) == 20
     assert {name for name, one in exchanges.items()} == {one.questions[0].id for one in exchanges.values()}
     # Responses are neighbours in length.
-    lengths = sorted(
-        sorted(len(one.text) for one in exchange.questions[0].responses) for exchange in exchanges.values()
-    )
+    pairs = [one.questions[0].responses for one in exchanges.values()]
+    lengths = sorted(sorted(len(one.text) for one in pair) for pair in pairs)
     assert all(first[1] <= second[0] for first, second in pairwise(lengths))
 
 
@@ -70,9 +69,8 @@ def test_pairs_depend_on_the_seed_alone() -> None:
 
 
 def test_pairs_share_a_language_and_a_number_of_turns() -> None:
-    german = [
-        case_of(at, GERMAN + " " * at + str(at), f"Das Wetter ist nicht gut, und es wird {at} Grad.") for at in (50, 51)
-    ]
+    weather = "Das Wetter ist nicht gut, und es wird {} Grad."
+    german = [case_of(at, GERMAN + " " * at + str(at), weather.format(at)) for at in (50, 51)]
     chinese = [case_of(at, f"天气怎么样{at}", f"天气很好{at}") for at in (60, 61, 62)]
     dialogue = Case("d", ("a question", "and another"), (Response("x", ("an answer", "and another")),))
     names = [{case.id for case in one.questions} for one in pair_prompts([*german, *chinese, dialogue], 0).values()]
@@ -135,12 +133,8 @@ def test_preferred_place_is_right_about_one_question(orders: Orders) -> None:
 
 @each(
     "right, wrong, one, usable",
-    (5, 0, 20, "yes"),
-    (4, 0, 20, "not shown"),
-    (15, 5, 0, "yes"),
-    (10, 10, 0, "not shown"),
-    (0, 8, 0, "no"),
-    (0, 0, 30, "not shown"),
+    *((5, 0, 20, "yes"), (4, 0, 20, "not shown"), (15, 5, 0, "yes"), (10, 10, 0, "not shown")),
+    *((0, 8, 0, "no"), (0, 0, 30, "not shown")),
 )
 def test_pairs_right_about_both_questions_show_a_judge(right: int, wrong: int, one: int, usable: str) -> None:
     rows = exchange_rows("pairwise", right="aa" * right + "bb" * wrong + "ab" * one)
@@ -172,11 +166,10 @@ def test_live_gate_stops_once_exchanges_show_enough() -> None:
 def test_order_of_exchanges_calls_no_judge_useless() -> None:
     """Who does not know which response belongs to a question may well follow the place."""
     monitor = DiscernmentMonitor("pairwise", None, "exchange", planned=20)
-    rows = [
-        row(f"x{at}", [verdict("a"), verdict("b")], design="exchange", label="a") for at in range(20) for _ in range(2)
-    ]
-    for at in range(20):
-        monitor.add(rows[2 * at : 2 * at + 2])
+    pairs = [[row(f"x{at}", [verdict("a"), verdict("b")], design="exchange", label="a")] * 2 for at in range(20)]
+    rows = [one for pair in pairs for one in pair]
+    for pair in pairs:
+        monitor.add(pair)
     (finished,) = check_protocols(CompactRows(rows, {"pairwise": []}), {"pairwise": []}, {"pairwise": 20})
     assert finished.usable == monitor.assess().usable == "not shown"
 

@@ -9,12 +9,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
 from importlib import resources
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, get_args
 from xml.etree import ElementTree as ET
 
 import pytest
-from builders import write_several
+from builders import write_rows, write_several
 from command_result import Run, check_refusal
 from gate_builders import FLIP, FLIPS, HOSTILE, MIXED, Drawn, check, golden, hostile, skipped, verdict
 from hypothesis import given, strategies as st
@@ -40,9 +41,7 @@ class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[str] = []
-        self.styles: list[str] = []
-        self.texts: list[str] = []
+        self.scripts, self.styles, self.texts = list[str](), list[str](), list[str]()
         self._open = ""
         self.feed(text)
 
@@ -85,8 +84,7 @@ def test_no_text_becomes_an_element(text: str) -> None:
     assert not any(name.startswith("on") or name == "style" for _, given in page.elements for name in given)
     loaded = json.loads(page.scripts[0])
     assert loaded["texts"] == [text.encode(errors="replace").decode()] * bool(text)
-    shown = "".join(page.texts)
-    assert "".join(clean_text(text).split()) in "".join(shown.split())
+    assert "".join(clean_text(text).split()) in "".join("".join(page.texts).split())
 
 
 def test_policy_allows_exactly_the_style_and_the_script() -> None:
@@ -143,15 +141,18 @@ def test_every_plot_is_one_picture_with_a_text_alternative(
 ATTACK = ("attack", "--judge", "planted:bold=0.7", "--limit", "6", "--out", "r")
 
 
-def read_data(path: str) -> dict[str, Any]:
-    page = Page(Path(path).read_text(encoding="utf-8"))
-    return dict(json.loads(page.scripts[0]))
+def read_page(path: str = "p.html") -> str:
+    return Path(path).read_text(encoding="utf-8")
+
+
+def read_data(path: str = "p.html") -> dict[str, Any]:
+    return dict(json.loads(Page(read_page(path)).scripts[0]))
 
 
 def test_page_has_the_command_its_flips_and_its_rates(run: Run) -> None:
     assert run(*ATTACK, "--html", "p.html").code == 0
-    data = read_data("p.html")
-    flips = json.loads(run("flips", "r", "--top", "all", "--json").out)["flips"]
+    data = read_data()
+    flips = run("flips", "r", "--top", "all", "--json").document["flips"]
     assert len(flips) == len(data["verdicts"]) > 2
     assert data["about"].endswith("The clearest first, the ways of asking in turn.")
     assert len({one["id"] for one in data["verdicts"]}) == len(flips)
@@ -159,19 +160,17 @@ def test_page_has_the_command_its_flips_and_its_rates(run: Run) -> None:
     for shown, one in zip(data["verdicts"], flips, strict=True):
         assert [shown[name] for name in ("case", "attack")] == [one[name] for name in ("case", "attack")]
         parts = {kind: (title, [data["texts"][at] for at in texts]) for kind, title, *texts in shown["parts"]}
-        title, texts = parts["change"]
-        assert title.startswith(f"Rewritten: {one['rewritten']}")
-        assert texts == [one["original"], one["rewrite"]]
+        assert parts["change"][0].startswith(f"Rewritten: {one['rewritten']}")
+        assert parts["change"][1] == [one["original"], one["rewrite"]]
         assert parts["compare"][1] == [one["original"], one["rival_text"]]
         assert shown["parts"][0][1:] == ["Question", data["texts"].index(one["question"])]
     assert run("report", "r", "--html", "q.html").code == 0
-    page, again = (Path(name).read_text(encoding="utf-8") for name in ("p.html", "q.html"))
-    assert page == again
+    page = read_page()
+    assert page == read_page("q.html")
     assert f"distract {' '.join(ATTACK)} --html p.html" in page
-    results = json.loads(Path("r/summary.json").read_text())["results"]
     svg = re.findall(r'<svg class="plot".*?</svg>', page, re.S)
     drawn = " ".join(re.findall(r"<desc[^>]*>(.*?)</desc>", " ".join(svg)))
-    for figure in results:
+    for figure in json.loads(Path("r/summary.json").read_text())["results"]:
         if figure["measure"] == "flip_rate" and figure["n"] and figure["rule"] in (None, "score"):
             name = f"{figure['protocol']} by score" if figure["rule"] else figure["protocol"]
             assert f"{name}, {figure['attack']}: {percent(figure['value'])}%" in drawn
@@ -183,18 +182,17 @@ def test_other_commands_write_pages(run: Run, command: str) -> None:
     own = {"gate": ("--max-flip-rate", "0.5"), "meta": ()}.get(command, ("--data", "d.jsonl"))
     result = run(command, "--judge", "planted:bold=0.7", "--limit", "4", "--out", "r", *own, "--html", "p.html")
     assert result.code in (0, 1, 3), result.err
-    page = Page(Path("p.html").read_text(encoding="utf-8"))
-    assert "planted:bold=0.7" in "".join(page.texts)
+    assert "planted:bold=0.7" in "".join(Page(read_page()).texts)
 
 
 def test_gate_page_has_the_rates_of_a_finished_run(run: Run) -> None:
     assert run(*ATTACK).code == 0
     assert run("gate", "r", "--max-flip-rate", "0.1", "--html", "p.html").code in (1, 3)
-    page = Path("p.html").read_text(encoding="utf-8")
+    page = read_page()
     assert page.index("p (Holm)") < page.index("Skill under attack: 100%") < page.index('id="verdicts"')
     live = run("gate", "--judge", "planted:bold", "--max-flip-rate", "0.1", "--out", "g", "--html", "q.html")
     assert live.code == 1
-    assert "Skill under attack: 100%" not in Path("q.html").read_text(encoding="utf-8")
+    assert "Skill under attack: 100%" not in read_page("q.html")
 
 
 def test_failed_run_leaves_no_older_page(run: Run) -> None:
@@ -202,13 +200,13 @@ def test_failed_run_leaves_no_older_page(run: Run) -> None:
         Path(name).write_text("old", encoding="utf-8")
     options = ("--html", "p.html", "--markdown", "p.md")
     assert run("attack", "--judge", "planted:none", *options).code == 2
-    assert [Path(name).read_text(encoding="utf-8") for name in ("p.html", "p.md")] == ["", ""]
+    assert (read_page(), read_page("p.md")) == ("", "")
     assert run("report", "missing", *options).code == 2
 
 
 def test_run_hides_passwords(run: Run) -> None:
     assert run(*ATTACK, "--base-url", "http://me:secret@127.0.0.1:9/v1", "--html", "p.html").code in (0, 2)
-    assert "secret" not in Path("p.html").read_text(encoding="utf-8")
+    assert "secret" not in read_page()
     for path in Path().rglob("*.json"):
         assert "secret" not in path.read_text(encoding="utf-8")
 
@@ -220,12 +218,10 @@ def test_page_shows_rejected_rewrites_with_examples(run: Run) -> None:
         {"author": "y", "text": "There may be 13 of them."},
         {"author": "y", "text": "There may be 13 of them, and of course all of them count.", "attack": "prolixity"},
     ]
-    lines = [json.dumps({"id": f"c{at}", "prompt": "How many?", "responses": responses}) for at in range(3)]
-    Path("d.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    write_rows("d.jsonl", [{"id": f"c{at}", "prompt": "How many?", "responses": responses} for at in range(3)])
     data = ("--data", "d.jsonl", "--attack", "prolixity", "--protocol", "pairwise")
     assert run("attack", "--judge", "planted:longer", *data, "--out", "r", "--html", "p.html").code in (0, 3)
-    page = Path("p.html").read_text(encoding="utf-8")
-    shown = page.partition("Rejected rewrites</h2>")[2].partition("How it was made")[0]
+    shown = read_page().partition("Rejected rewrites</h2>")[2].partition("How it was made")[0]
     assert "6 rewrites were written; those below were rejected" in shown
     for attack, reasons in json.loads(Path("r/summary.json").read_text())["rejected"].items():
         assert attack in shown
@@ -237,7 +233,7 @@ def test_page_shows_rejected_rewrites_with_examples(run: Run) -> None:
 def test_large_run_shows_a_sample_and_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     attack = (*ATTACK[:3], "--limit", "24", "--measure", "net", "--out", "r")
     assert run(*attack, "--html", "p.html").code == 0
-    whole = read_data("p.html")
+    whole = read_data()
     assert "Shown" not in whole["about"]
     most = len(whole["verdicts"]) // 2
     monkeypatch.setattr(browser, "MOST", most)
@@ -245,8 +241,7 @@ def test_large_run_shows_a_sample_and_says_so(run: Run, monkeypatch: pytest.Monk
     part = read_data("q.html")
     assert most // 2 < len(part["verdicts"]) <= most
     assert f"Shown: {len(part['verdicts'])}, half of them the clearest" in part["about"]
-    ids = [one["id"] for one in whole["verdicts"]]
-    chosen = [one["id"] for one in part["verdicts"]]
+    ids, chosen = ([one["id"] for one in some["verdicts"]] for some in (whole, part))
     assert (chosen[: most // 2], chosen) == (ids[: most // 2], [one for one in ids if one in {*chosen}])
     monkeypatch.setattr(browser, "LARGEST", 9000)
     assert run("report", "r", "--html", "q.html").code == 0
@@ -258,18 +253,18 @@ def test_large_run_shows_a_sample_and_says_so(run: Run, monkeypatch: pytest.Monk
 def test_page_tells_outcomes_apart(run: Run) -> None:
     attack = (*ATTACK[:3], "--limit", "24", "--measure", "net", "--out", "r", "--protocol", "pairwise")
     assert run(*attack, "--html", "p.html").code == 0
-    data = read_data("p.html")
+    data = read_data()
     outcomes = [one["outcome"] for one in data["verdicts"]]
     assert outcomes == sorted(outcomes, key=["flip", "softened", "counter-flip"].index)
     for outcome in ("flip", "counter-flip"):
-        listed = json.loads(run("flips", "r", "--top", "all", "--outcome", outcome, "--json").out)["total"]
+        listed = run("flips", "r", "--top", "all", "--outcome", outcome, "--json").document["total"]
         assert outcomes.count(outcome) == listed
         assert f"{listed} {outcome}s (" in data["about"]
 
 
 def test_page_says_what_the_labels_make_of_a_flip(run: Run) -> None:
     assert run(*ATTACK[:3], "--limit", "24", "--measure", "flip", "--out", "r", "--html", "p.html").code == 0
-    data = read_data("p.html")
+    data = read_data()
     rows = [row for row in load(Path("r")).rows if row.design == "flip" and row.target is None]
     labels = {row.case: {row.a.author: row.label == "a", row.b.author: row.label == "b"} for row in rows}
     for flip in data["verdicts"]:
@@ -284,7 +279,7 @@ def test_board_before_and_after_is_drawn(run: Run) -> None:
     write_several(prompts=6)
     board = ("leaderboard", "--judge", "planted:longer", "--data", "d.jsonl", "--generator", "rules")
     assert run(*board, "--attack", "prolixity", "--out", "r", "--html", "p.html").code in (0, 3)
-    page = Path("p.html").read_text(encoding="utf-8")
+    page = read_page()
     assert "Ranks before and after: " in page
     for at in range(4):
         assert f"m{at}, before: " in page
@@ -392,9 +387,7 @@ def test_each_format_states_the_result_and_each_check(
     if GATE in cases:
         assert f'<error type="inconclusive" message="{gate_verdict.reason}">' in document(gate_verdict)
     annotations = [read(command) for command in ci_reports.annotations(gate_verdict, {})]
-    assert [(level, title) for level, title, _ in annotations] == [
-        (level, f"distract gate: {title}") for level, title in titles
-    ]
+    assert [one[:2] for one in annotations] == [(level, f"distract gate: {title}") for level, title in titles]
     reasons = gate_verdict.reason, *(one.reason for one in gate_verdict.checks)
     assert any(reason in annotations[0][2] for reason in reasons)
     lines = ci_reports.summary(gate_verdict, {}, judge="j").splitlines()
@@ -433,20 +426,17 @@ def read(command: str) -> tuple[str, str, str]:
     (pair,) = properties.split(",")
     name, title = pair.split("=", 1)
     assert (empty, name) == ("", "title")
-    for escape, character in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+    for escape, character in (("%3A", ":"), ("%2C", ","), ("%0D", "\r"), ("%0A", "\n"), ("%25", "%")):
         title = title.replace(escape, character)
-    for escape, character in (("%0D", "\r"), ("%0A", "\n"), ("%25", "%")):
-        data = data.replace(escape, character)
+        data = data if character in ":," else data.replace(escape, character)
     return level, title, data
 
 
 def test_each_check_that_did_not_pass_is_annotated() -> None:
     annotations = [read(command) for command in ci_reports.annotations(MIXED, FLIPS)]
-    assert [(level, title) for level, title, _ in annotations] == [
-        ("error", "distract gate: fail: pairwise under prolixity"),
-        ("warning", "distract gate: inconclusive: pairwise under sycophancy"),
-        ("error", "distract gate: fail: base under prolixity"),
-        ("notice", "distract gate: skipped: prepair under prolixity"),
+    assert [(level, title.removeprefix("distract gate: ")) for level, title, _ in annotations] == [
+        *(("error", "fail: pairwise under prolixity"), ("warning", "inconclusive: pairwise under sycophancy")),
+        *(("error", "fail: base under prolixity"), ("notice", "skipped: prepair under prolixity")),
     ]
     assert annotations[0][2].splitlines() == [
         "lower bound 0.183 is above 0.1",
@@ -495,10 +485,8 @@ def assert_inert(text: str, rows: int) -> None:
     assert [token.type for token in tokens].count("tr_open") == (rows + 1 if rows else 0)
     assert [token.type for token in tokens].count("td_open") == 8 * rows
     assert not re.search(r"(?i)[@#][^\u2060 ]|://|www\.", html.unescape(text).removeprefix("## "))
-    lists = 0  # a nested list would come from a foreign text
-    for token in tokens:
-        lists += (token.type == "bullet_list_open") - (token.type == "bullet_list_close")
-        assert lists <= 1
+    nesting = accumulate((one.type == "bullet_list_open") - (one.type == "bullet_list_close") for one in tokens)
+    assert max(nesting, default=0) <= 1  # a nested list would come from a foreign text
     assert text.encode()
 
 
