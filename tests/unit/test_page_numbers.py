@@ -43,6 +43,10 @@ class Summary:
         self.document = document
         self.results: list[dict[str, Any]] = document["results"]
 
+    def select(self, part: str = "results", **place: object) -> list[dict[str, Any]]:
+        """Return what a part of the document holds about a place."""
+        return [one for one in self.document[part] if all(one[name] == value for name, value in place.items())]
+
     def find(self, measure: str, group: str, label: str) -> dict[str, Any]:
         """Return the figure of a row of a table."""
         protocol, _, rule = group.strip("\n ").partition(" by ")
@@ -51,10 +55,8 @@ class Summary:
         place = (int(severity), attack or "none") if is_severity else (None, label.strip())
         matches = [
             one
-            for one in self.results
-            if (one["measure"], one["protocol"], one["severity"], one["attack"]) == (measure, protocol, *place)
-            and (rule or None) in (one["rule"], None)
-            and one.get("against") in (None, protocol)
+            for one in self.select(measure=measure, protocol=protocol, severity=place[0], attack=place[1])
+            if (rule or None) in (one["rule"], None) and one.get("against") in (None, protocol)
         ]
         # A protocol named without its rule has one figure of a measure that takes no rule.
         assert len({json.dumps(one, sort_keys=True) for one in matches}) == 1, (measure, group, label)
@@ -125,31 +127,21 @@ def expect_cells(summary: Summary, title: str, headings: Sequence[str], group: s
     match title.partition(":")[0]:
         case "Shift beyond that of the control, on the same responses":
             attack, control = label.strip().split(" – ")
-            (shift,) = [
-                one
-                for one in summary.results
-                if (one["measure"], one["attack"]) == ("shift_difference", attack)
-                and (one["protocol"], one["against_attack"]) == (group.strip().partition(" by ")[0], control)
-            ]
+            place = {"attack": attack, "protocol": group.strip().partition(" by ")[0]}
+            shifts = summary.select(measure="shift_difference", **place)
+            (shift,) = [one for one in shifts if one["against_attack"] == control]
             return [f"{shift['value']:+.3f}", show_ends(shift, "+.3f"), str(shift["n"])]
         case "Attacks by strength, within their effect" | "All attacks by strength, within their effect":
-            effect, _, place = group.strip().partition(", ")
-            name = label.partition(". ")[2]
-            (strength,) = [
-                one
-                for one in summary.document["strength"]
-                if (one["effect"], one["attack"], one["protocol"]) == (effect, name, place.partition(" by ")[0])
-            ]
+            effect, _, name = group.strip().partition(", ")
+            place = {"attack": label.partition(". ")[2], "protocol": name.partition(" by ")[0]}
+            (strength,) = summary.select("strength", effect=effect, **place)
             return [percent(strength["value"]), show_ends(strength)]
         case "Reading the judge":
             invalid, mass = (summary.find(one, group, label) for one in ("invalid_rate", "choice_mass"))
-            orders = [one for one in summary.results if one["measure"] == "order_inconsistency"]
-            order = (
-                summary.find("order_inconsistency", group, label)
-                if any(one["protocol"] == group for one in orders)
-                else None
-            )
-            shown = [percent(order["value"]), f"{order['k']}/{order['n']}"] if order else ["", ""]
+            shown = ["", ""]
+            if summary.select(measure="order_inconsistency", protocol=group):
+                order = summary.find("order_inconsistency", group, label)
+                shown = [percent(order["value"]), f"{order['k']}/{order['n']}"]
             return [*shown, percent(mass["value"]), percent(invalid["value"])]
     return expect_measures(summary, title, headings, group, label)
 
@@ -177,12 +169,8 @@ def test_tables_hold_the_figures_of_the_summary(run: Run, command: tuple[str, ..
     for title, headings, rows in read_tables(page):
         for group, label, cells in rows:
             if title.startswith("Protocols"):
-                name = label.strip(" ◆")
-                rank = next(
-                    one
-                    for one in summary.document["ranking"]
-                    if name in (one["protocol"], f"{one['protocol']} by score")
-                )
+                protocol = label.strip(" ◆").removesuffix(" by score")
+                rank = summary.select("ranking", protocol=protocol)[0]
                 shown = [percent(rank["value"]), interval(rank["low"], rank["high"])]
                 wanted = [*shown, f"{rank['calls']:,.1f}", f"{rank['tokens']:,.0f}"]
                 assert all(map(are_alike, cells[1:5], wanted)), (cells, wanted)
@@ -204,20 +192,14 @@ def test_tables_hold_the_figures_of_the_summary(run: Run, command: tuple[str, ..
 
 def check_difference(summary: Summary, group: str, label: str, cells: list[str]) -> None:
     measure = re.split(r"[,\n]", group)[0]
+    severity = int(re.findall(r"\d", label)[0]) if "severity" in label else None
     shown = [
         [percent(one["value"]), interval(one["low"], one["high"]), str(one["n"])]
         for one in summary.results
-        if one["measure"].removesuffix("_difference") == measure and one.get("against") and one["attack"] in label
+        if one["measure"].removesuffix("_difference") == measure
+        and one.get("against")
+        and (one["severity"] == severity if severity else one["attack"] in label)
     ]
-    if "severity" in label:
-        severity = int(re.findall(r"\d", label)[0])
-        shown = [
-            [percent(one["value"]), interval(one["low"], one["high"]), str(one["n"])]
-            for one in summary.results
-            if one["measure"].removesuffix("_difference") == measure
-            and one["severity"] == severity
-            and one.get("against")
-        ]
     assert any(all(map(are_alike, cells, one)) for one in shown), (group, label, cells)
 
 
@@ -282,13 +264,10 @@ PAGE_COMMANDS = {name: options_of(name) for name in cli.list_commands(click.Cont
 def command_lines(path: Path) -> list[list[str]]:
     """Each ``distract COMMAND …`` in the code of a page."""
     page, text = str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
-    fenced = "\n".join(
-        block.text for block in blocks() if block.page == page and block.language in ("", "sh", "console")
-    )
-    lines = re.findall(r"(?:^|^\$ |&& )(distract [a-z-]+(?: [^\n;]*)?)", fenced, re.MULTILINE)
-    lines += re.findall(
-        r"`(distract [a-z-]+(?: [^`]*)?)`", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    )
+    shown = [one.text for one in blocks() if one.page == page and one.language in ("", "sh", "console")]
+    lines = re.findall(r"(?:^|^\$ |&& )(distract [a-z-]+(?: [^\n;]*)?)", "\n".join(shown), re.MULTILINE)
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    lines += re.findall(r"`(distract [a-z-]+(?: [^`]*)?)`", prose)
     return [shlex.split(line, comments=True) for line in lines]
 
 
@@ -334,12 +313,8 @@ def glossary() -> dict[str, str]:
 
 def shown_tables() -> list[tuple[str, list[str], str]]:
     """The tables on the pages: their place, column headings and text below."""
-    return [
-        (block.name, *table)
-        for block in blocks("console")
-        for _, output in block.commands()
-        for table in tables(output)
-    ]
+    outputs = [(block.name, output) for block in blocks("console") for _, output in block.commands()]
+    return [(name, *table) for name, output in outputs for table in tables(output)]
 
 
 def test_glossary_and_tables_explain_words_alike() -> None:

@@ -153,13 +153,8 @@ def test_protocols_are_compared_with_mcnemar_and_holm() -> None:
         assert (standing.p_value, standing.p_adjusted) == (near(p), near(holm))
     # Only robust and fragile differ more.
     assert ranks["robust"].p_adjusted == pytest.approx(5 * 2 * 0.5**12)
-    assert {name: standing.against_base for name, standing in ranks.items()} == {
-        "robust": "better",
-        "same": "not distinguishable",
-        BASE: None,
-        "fragile": "worse",
-        "elsewhere": None,
-    }
+    against = {"robust": "better", "same": "not distinguishable", "fragile": "worse", BASE: None, "elsewhere": None}
+    assert {name: standing.against_base for name, standing in ranks.items()} == against
     # All are measured on the 19 pairs that are valid for each.
     assert {standing.n for standing in ranks.values()} == {19, 0}
     assert (ranks[BASE].own, ranks["elsewhere"].own) == (20, 0)
@@ -181,19 +176,12 @@ def test_nothing_is_compared_without_the_base() -> None:
 
 
 def test_usable_protocols_come_first_then_robustness_then_cost_then_name() -> None:
-    ranks = rank(
-        right_rows("blind", "..", tokens=1),
-        right_rows("worst", "xx", tokens=1),
-        right_rows("z", "x.", tokens=5),
-        right_rows("dear", "x.", tokens=9),
-        right_rows("y", "x.", tokens=5),
-        right_rows("best", "..", tokens=99),
-        blind="no",
-    )
-    assert {name: s.rank for name, s in ranks.items()} == {
-        **{name: place for place, name in enumerate(("best", "y", "z", "dear", "worst"), 1)},
-        "blind": None,
-    }
+    tokens = {"blind": 1, "worst": 1, "z": 5, "dear": 9, "y": 5, "best": 99}
+    pairs = {"blind": "..", "worst": "xx", "best": ".."}
+    rows = [right_rows(name, pairs.get(name, "x."), tokens=number) for name, number in tokens.items()]
+    ranks = rank(*rows, blind="no")
+    places = {"best": 1, "y": 2, "z": 3, "dear": 4, "worst": 5, "blind": None}
+    assert {name: s.rank for name, s in ranks.items()} == places
     assert {s.measure for s in ranks.values()} == {"robust_accuracy"}
     # Two pairs show no difference.
     assert {s.pareto for s in ranks.values()} == {False}
@@ -208,12 +196,8 @@ def test_usable_protocols_come_first_then_robustness_then_cost_then_name() -> No
 def test_front_holds_who_is_not_shown_to_be_worse_at_no_higher_cost(
     usable: dict[str, Usable], ranks: list[tuple[str, int | None]], front: list[str]
 ) -> None:
-    standings = rank(
-        right_rows("good", "." * 20, tokens=9),
-        right_rows("fine", "." * 19 + "x", tokens=9),
-        right_rows("bad", "x" * 20, tokens=9),
-        **usable,
-    )
+    pairs = {"good": "." * 20, "fine": "." * 19 + "x", "bad": "x" * 20}
+    standings = rank(*(right_rows(name, own, tokens=9) for name, own in pairs.items()), **usable)
     assert [(name, s.rank) for name, s in standings.items()] == ranks
     assert [name for name, s in standings.items() if s.pareto] == front
 
@@ -225,29 +209,19 @@ VALUES: dict[str | None, dict[str, float]] = {
 """What a pair counts, with and without a label."""
 
 
-@given(
-    st.sampled_from(["a", None]),
-    st.lists(
-        st.tuples(
-            st.sampled_from("x.=?-"),
-            st.integers(0, 14),
-            st.text("x.=?-", min_size=1, max_size=3),
-            st.integers(0, 2),
-            st.sampled_from(["yes", "yes", "no", "not shown"]),
-        ),
-        min_size=1,
-        max_size=4,
-    ),
-)
+SIGNS, STATES = st.sampled_from("x.=?-"), st.sampled_from(["yes", "yes", "no", "not shown"])
+PROTOCOLS = st.tuples(SIGNS, st.integers(0, 14), st.text(SIGNS, min_size=1, max_size=3), st.integers(0, 2), STATES)
+
+
+@given(st.sampled_from(["a", None]), st.lists(PROTOCOLS, min_size=1, max_size=4))
 def test_places_match_a_naive_count(label: Outcome | None, protocols: list[tuple[str, int, str, int, Usable]]) -> None:
     pairs = {f"p{i}": char * most + rest for i, (char, most, rest, *_) in enumerate(protocols)}
     cost = {f"p{i}": float(tokens) for i, (*_, tokens, _) in enumerate(protocols)}
     usable = {f"p{i}": state for i, (*_, state) in enumerate(protocols)}
     ranks = rank(*(flip_rows(name, pairs[name], tokens=int(cost[name]), label=label) for name in pairs), **usable)
     # A run with any right or wrong pair is measured by accuracy, all others by flips.
-    own = {
-        name: {i: VALUES[label][c] for i, c in enumerate(text) if c in VALUES[label]} for name, text in pairs.items()
-    }
+    values = VALUES[label]
+    own = {name: {i: values[c] for i, c in enumerate(text) if c in values} for name, text in pairs.items()}
     measured = [name for name in own if own[name]]
     shared = {i for i in range(20) if measured and all(i in own[name] for name in measured)}
     mean = {name: sum(own[name][i] for i in shared) / len(shared) for name in measured if shared}
@@ -288,10 +262,9 @@ def test_document_is_json_rounded_to_four_decimals() -> None:
 def make_standing(protocol: str, k: int, tokens: float, **changes: Any) -> ProtocolRank:
     measured = {"k": k, "n": 12000, "value": k / 12000, "low": 0.9, "high": 1.0, "own": 12000}
     counted = {"invalid": 0, "excluded": 0, "comparisons": 10, "calls": 123.4, "answer_tokens": 0.0}
-    named = {"rule": None, "measure": "robust_accuracy", "usable": "yes", "rank": 1}
-    return ProtocolRank(
-        protocol=protocol, attack="", **{**named, **measured, **counted, "tokens": tokens, "cost": tokens, **changes}
-    )
+    named = {"rule": None, "attack": "", "measure": "robust_accuracy", "usable": "yes", "rank": 1}
+    spent = {"tokens": tokens, "cost": tokens}
+    return ProtocolRank(protocol=protocol, **{**named, **measured, **counted, **spent, **changes})
 
 
 def render(standings: Sequence[ProtocolRank]) -> str:
@@ -350,19 +323,12 @@ def test_protocol_that_shares_no_comparison_says_so() -> None:
 @each("many", 2, 28, 40)
 @each("name", "name-{}", "protocol-consistency with 小型 models of many kinds and more {}", "x{}" * 60)
 def test_plot_fits_eighty_columns_and_draws_every_mark_once(many: int, name: str) -> None:
-    draw = random.Random(0)
-    standings = [
-        make_standing(
-            name.replace("{}", str(i)),
-            draw.choice([7000, 12000]),
-            draw.choice([900.0, 950.0, 123456.0]),
-            rule=draw.choice([None, "score"]),
-            against_base=draw.choice(["better", "worse", "not distinguishable"]),
-            p_adjusted=draw.choice([0.0, 0.4]),
-            pareto=i % 5 == 0,
-        )
-        for i in range(many - 1)
-    ]
+    draw, standings = random.Random(0), list[ProtocolRank]()
+    for i in range(many - 1):
+        k, tokens, p = draw.choice([7000, 12000]), draw.choice([900.0, 950.0, 123456.0]), draw.choice([0.0, 0.4])
+        rule, against = draw.choice([None, "score"]), draw.choice(["better", "worse", "not distinguishable"])
+        more = {"rule": rule, "against_base": against, "p_adjusted": p, "pareto": i % 5 == 0}
+        standings.append(make_standing(name.replace("{}", str(i)), k, tokens, **more))
     text = render([*standings, make_standing(BASE, 6000, 0.0)])
     assert all(cell_len(one.rstrip()) <= 80 for one in text.splitlines())
     assert "…" not in text
@@ -409,9 +375,8 @@ def test_calls_are_the_cost_without_tokens() -> None:
 
 
 def test_hostile_names_stay_text() -> None:
-    text = render(
-        [make_standing("[red]a[/red] \x1b[31mb\nc", 1, 1.0, pareto=True), make_standing("[/]:smile:", 2, 2.0)]
-    )
+    one = make_standing("[red]a[/red] \x1b[31mb\nc", 1, 1.0, pareto=True)
+    text = render([one, make_standing("[/]:smile:", 2, 2.0)])
     assert r"[red]a[/red] \x1b[31mb c" in text
     assert "[/]:smile:" in text
     assert "\x1b" not in text
