@@ -306,8 +306,7 @@ def test_prompt_draws_have_bootstrap_moments() -> None:
     weights = draw_table(0, 4000, 50)
     assert weights.mean() == 1
     assert weights.var() == pytest.approx(1 - 1 / 50, rel=0.02)
-    covariance = np.cov(weights[:, 0], weights[:, 1])[0, 1]
-    assert covariance == pytest.approx(-1 / 50, abs=0.06)
+    assert np.cov(weights[:, 0], weights[:, 1])[0, 1] == pytest.approx(-1 / 50, abs=0.06)
 
 
 def test_more_draws_begin_with_the_same_ones_and_seeds_differ() -> None:
@@ -429,11 +428,12 @@ def test_draws_spread_as_the_covariance_predicts(prompts: bool, weighted: bool) 
 @each("prompts", True, False)
 def test_small_blocks_change_nothing(prompts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     matches = tabulate(simulate_games(300, 50), prompts=prompts)
-    weighted, free = draw(0, 30, matches.clusters), draw(0, 30, matches.clusters, table=False)
-    whole = win_rate.rate(matches).covariance, win_rate.redraw(matches, weighted), win_rate.redraw(matches, free)
-    monkeypatch.setattr(win_rate, "BLOCK", 200)
-    parts = win_rate.rate(matches).covariance, win_rate.redraw(matches, weighted), win_rate.redraw(matches, free)
-    for one, other in zip(whole, parts, strict=True):
+    draws = [draw(0, 30, matches.clusters, table=is_table) for is_table in (True, False)]
+    results = list[list[Any]]()
+    for block in (win_rate.BLOCK, 200):
+        monkeypatch.setattr(win_rate, "BLOCK", block)
+        results.append([win_rate.rate(matches).covariance, *(win_rate.redraw(matches, one) for one in draws)])
+    for one, other in zip(*results, strict=True):
         assert other == pytest.approx(one, abs=1e-12)
 
 

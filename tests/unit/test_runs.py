@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -179,13 +180,11 @@ def test_stored_reply_is_available_in_another_session(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "replies.sqlite"
     reply = Reply("ä\x00[[A]]", (0.1, 0.2, 0.7), 0.123456789012345, "choices", None, 11, 0)
     with Store(path, WHO) as store:
-        store.put([(store.key(request()), reply)])
-    with Store(path, WHO) as store:
-        assert store.get([store.key(request()), store.key(request("other"))]) == {store.key(request()): reply}
-        assert len(store) == 1
-    with Store(path, {**WHO, "model": "n"}) as store:
-        assert not store.get([store.key(request())])
-        assert len(store) == 0
+        key, missing = store.key(request()), store.key(request("other"))
+        store.put([(key, reply)])
+    with Store(path, WHO) as store, Store(path, {**WHO, "model": "n"}) as other:
+        assert (store.get([key, missing]), len(store)) == ({key: reply}, 1)
+        assert (other.get([other.key(request())]), len(other)) == ({}, 0)
 
 
 @given(st.text(), st.text())
@@ -216,8 +215,8 @@ def test_key_is_a_digest_of_identity_and_request(name: str, text: str, label: st
 def test_existing_reply_stays(tmp_path: Path) -> None:
     with Store(tmp_path / "s", WHO) as store:
         key = store.key(request())
-        store.put([(key, Reply("first"))])
-        store.put([(key, Reply("second"))])
+        for text in ("first", "second"):
+            store.put([(key, Reply(text))])
         assert store.get([key])[key].text == "first"
 
 
@@ -336,14 +335,13 @@ def test_run_time_is_reported_by_part(tmp_path: Path) -> None:
 def test_demo_finds_the_planted_bias_and_writes_a_page(run: Run) -> None:
     result = run("demo")
     assert (result.code, result.err) == (0, "")
-    assert "most often under assertiveness (8 of 12" in result.words
-    assert "{+" in result.out
-    assert "page: distract-demo.html" in result.out
+    for text in ("most often under assertiveness (8 of 12", "{+", "page: distract-demo.html"):
+        assert text in result.words
     page = Path("distract-demo.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     folder = result.out.rpartition("run folder: ")[2].partition("\n")[0]
-    loaded = distract.Run.read(folder)
-    flips = {one["attack"]: one["k"] for one in loaded.results if one["measure"] == "flip_rate"}
+    results = distract.Run.read(folder).results
+    flips = {one["attack"]: one["k"] for one in results if one["measure"] == "flip_rate"}
     # The bias is for bold wording alone.
     assert flips == {"assertiveness": 8, "prolixity": 0, "sycophancy": 0}
     assert "distract demo" in page
@@ -398,14 +396,11 @@ def test_profiled_run_gives_the_same_bytes(run: Run) -> None:
     profiled = run(*arguments, "--profile", "--out", "other", "--store", "other.sqlite")
     assert (plain.code, profiled.code) == (0, 0)
     assert plain.out == profiled.out
-    message = [line.split()[0] for line in profiled.err.splitlines() if line.startswith("  ")]
-    assert message == [*PARTS, "rest"]
+    assert [line.split()[0] for line in profiled.err.splitlines() if line.startswith("  ")] == [*PARTS, "rest"]
     # A planted judge needs no model, so no tokens are computed.
-    assert "tokens:" not in profiled.err
-    assert "model:" not in profiled.err
+    assert not re.search("tokens:|model:", profiled.err)
     failed = run("attack", "--judge", "planted:longer", "--data", "nowhere.jsonl", "--profile")
-    assert failed.code == 2
-    assert "where the time went" in failed.err
+    assert (failed.code, "where the time went" in failed.err) == (2, True)
 
 
 def test_nested_or_failing_part_is_charged_once() -> None:
