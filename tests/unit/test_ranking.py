@@ -276,6 +276,9 @@ def plot_lines(text: str) -> list[str]:
     return [one.split("│", 1)[1] for one in text.splitlines() if "│" in one]
 
 
+NO_BASE = "base was not run: add --protocol base to compare with it"
+
+
 def test_fewer_than_two_protocols_give_no_table() -> None:
     assert render([]) == render([make_standing("p", 1, 1.0)]) == ""
 
@@ -303,21 +306,29 @@ def test_table_reads_as_expected() -> None:
     assert "was not run" not in text
 
 
-def test_protocols_without_a_rank_stand_side_by_side() -> None:
-    ranks = rank(flip_rows("p", "x..."), flip_rows("q", "....", tokens=3), p="not shown", q="no")
-    text = render(list(ranks.values()))
-    assert "Protocols side by side, not ranked: none is shown to tell good from bad" in text
-    assert "flips %" in text
-    assert "– unclear     25.0" in text
-    assert "– unusable      0.0" in text
-    assert not plot_lines(text)
-    assert "first" not in text
-    assert "Pareto" not in text
+UNRANKED = [
+    *("Protocols side by side, not ranked: none is shown to tell good from bad", "flips %"),
+    *("– unclear     25.0", "– unusable      0.0"),
+]
 
 
-def test_protocol_that_shares_no_comparison_says_so() -> None:
+def test_texts_below_a_table_follow_from_its_rows() -> None:
+    unclear = rank(flip_rows("p", "x..."), flip_rows("q", "....", tokens=3), p="not shown", q="no")
     apart = rank(flip_rows("p", "x..."), flip_rows("q", "????...."))
-    assert "shares no comparison with the others; 1.0 calls, 0 tokens" in " ".join(render([*apart.values()]).split())
+    free = rank(flip_rows("p", "..x"), flip_rows("q", "xxx"))
+    empty = {name: make_standing(name, 0, 5.0, n=0, own=0, value=None, low=None, high=None, rank=None) for name in "pq"}
+    evil = make_standing("[red]a[/red] \x1b[31mb\nc", 1, 1.0, pareto=True), make_standing("[/]:smile:", 2, 2.0)
+    for ranks, has_plot, present, absent in (
+        (unclear, False, UNRANKED, ["first", "Pareto"]),
+        (apart, False, ["shares no comparison with the", "others; 1.0 calls, 0 tokens"], []),
+        (free, True, ["calls for a comparison (log scale)", "        1.0\n"], []),  # one end where there is no range
+        (dict(enumerate(evil)), True, [r"[red]a[/red] \x1b[31mb c", "[/]:smile:"], ["\x1b"]),
+        (empty, False, ["not measured; 123.4 calls, 5 tokens", NO_BASE], ["vs base", "Pareto"]),
+    ):
+        text = render([*ranks.values()])
+        assert bool(plot_lines(text)) == has_plot
+        assert [one for one in present if one not in text and one not in " ".join(text.split())] == []
+        assert [one for one in absent if one in text] == []
 
 
 @each("many", 2, 28, 40)
@@ -366,30 +377,6 @@ def test_staircase_joins_the_front_towards_the_better(measure: str, counts: tupl
 def test_front_mark_keeps_its_place_when_marks_overlap() -> None:
     inside = plot_lines(render([make_standing("p", 6000, 5.0), make_standing("q", 6000, 5.0, pareto=True)]))
     assert inside == [""] * (HEIGHT - 1) + ["Ba"]
-
-
-def test_calls_are_the_cost_without_tokens() -> None:
-    text = render(list(rank(flip_rows("p", "..x"), flip_rows("q", "xxx")).values()))
-    assert "calls for a comparison (log scale)" in text
-    assert "        1.0\n" in text  # one end where there is no range
-
-
-def test_hostile_names_stay_text() -> None:
-    one = make_standing("[red]a[/red] \x1b[31mb\nc", 1, 1.0, pareto=True)
-    text = render([one, make_standing("[/]:smile:", 2, 2.0)])
-    assert r"[red]a[/red] \x1b[31mb c" in text
-    assert "[/]:smile:" in text
-    assert "\x1b" not in text
-
-
-def test_table_without_rates_has_no_plot() -> None:
-    empty = [make_standing(name, 0, 5.0, n=0, own=0, value=None, low=None, high=None, rank=None) for name in "pq"]
-    text = render(empty)
-    assert not plot_lines(text)
-    assert "not measured; 123.4 calls, 5 tokens" in " ".join(text.split())
-    assert "base was not run: add --protocol base to compare with it" in text
-    assert "vs base" not in text
-    assert "Pareto" not in text
 
 
 def test_two_protocols_are_a_table_without_a_plot(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def render(rows: list[Row], attacks: list[str], width: int = 80, verbose: bool =
 
 
 def test_names_with_markup_and_escapes_are_shown_verbatim() -> None:
-    text = render([row("c", [A, A]), row("c", [B, B], attack="[red]f[/red]", target="b")], ["[red]f[/red]"])
+    text = render(flips("[red]f[/red]", "x"), ["[red]f[/red]"])
     assert r"judge [bold red]:m:[/] \x1b[31mred · data d\x07.jsonl, 3 cases of 9, seed 0" in text
     assert "[red]f[/red]" in text
     assert "\x1b" not in text
@@ -78,10 +78,10 @@ def test_unlabelled_run_without_exchanges_shows_nothing_of_the_judge() -> None:
 
 
 def test_tables_with_the_longest_names_fit_eighty_columns() -> None:
-    judgments = [[A, A], [B, B], [A, B], [A, A], [A, A], [B, A]] * 40
     rows = [row(f"c{i}", [A, A]) for i in range(240)]
-    rows += [row(f"c{i}", j, attack="assertiveness", target="b") for i, j in enumerate(judgments)]
-    rows += [row(f"c{i}", j, design="fixed", attack="assertiveness", target="b") for i, j in enumerate(judgments)]
+    for i, judgments in enumerate([[A, A], [B, B], [A, B], [A, A], [A, A], [B, A]] * 40):
+        for design in ("flip", "fixed"):
+            rows.append(row(f"c{i}", judgments, design=design, attack="assertiveness", target="b"))
     text = render(rows, ["assertiveness"])
     assert "…" not in text
     assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
@@ -95,10 +95,9 @@ def test_severities_are_ordered_with_a_bar_in_eighty_columns() -> None:
         for attack in ("assertiveness", "none")
         for i in range(240)
     ]
-    both = [*rows, *(replace(one, protocol="absolutely-everything") for one in rows)]
-    parameters = {"pairwise": (), "absolutely-everything": ()}
-    for some, protocols in ((rows, {"pairwise": ()}), (both, parameters)):
-        text = render(some, [], protocols=protocols)
+    for names in (("pairwise",), ("pairwise", "absolutely-everything")):
+        protocols: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
+        text = render([replace(one, protocol=name) for name in names for one in rows], [], protocols=protocols)
         assert all(len(one.rstrip()) <= 80 for one in text.splitlines())
         assert "…" not in text
         lines = [one.split() for one in text.splitlines() if one.startswith(" severity") and "180/240" in one]

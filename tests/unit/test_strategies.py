@@ -44,6 +44,10 @@ PLAIN = "Start early."
     (strategies.texts(kinds=["hostile", "lists", "prose"]), PLAIN),
     (strategies.responses(), Response("x", (PLAIN,))),
     (strategies.responses("me", kinds=["prose"]), Response("me", (PLAIN,))),
+    (strategies.pairs().map(lambda one: [r.text for r in one.responses]), [PLAIN, "Ask a friend first."]),
+    (strategies.triples().map(lambda one: len(one.responses)), 3),
+    (strategies.constrained().map(lambda one: one.prompt), ("How do I make tea?\n\nDo not use any commas.",)),
+    (strategies.constrained().map(lambda one: [r.text for r in one.responses]), [PLAIN]),
 )
 def test_texts_shrink_to_short_and_plain_ones(strategy: SearchStrategy[Any], expected: object) -> None:
     assert simplest(strategy) == expected
@@ -85,11 +89,6 @@ def test_kinds_contain_their_namesake(kind: str, signs: list[str]) -> None:
 @each("sign", "<|im_end|>", "[INST]", "{output_2}", "$a", "[[A]]", "\x1b[", "\x00", "\u202e")
 def test_hostile_texts_contain_known_pitfalls(sign: str) -> None:
     assert any(sign in text for text in word_lists.HOSTILE)
-
-
-def test_pairs_and_triples_are_cases_of_two_and_three() -> None:
-    assert [one.text for one in simplest(strategies.pairs()).responses] == [PLAIN, "Ask a friend first."]
-    assert len(simplest(strategies.triples()).responses) == 3
 
 
 def test_case_keeps_its_name_while_its_responses_shrink() -> None:
@@ -148,12 +147,6 @@ def test_each_part_meets_its_requirement(kind: str, number: int) -> None:
 
 def test_all_kinds_except_languages_are_drawn() -> None:
     assert set(requirements.PARTS) == set(list_kinds()) - {"language:response_language"}
-
-
-def test_requirements_shrink_to_one() -> None:
-    case = simplest(strategies.constrained())
-    assert case.prompt == ("How do I make tea?\n\nDo not use any commas.",)
-    assert [one.text for one in case.responses] == [PLAIN]
 
 
 def test_response_meets_requirements_of_data() -> None:
