@@ -200,8 +200,7 @@ def test_protocols_are_ranked_for_one_judge(run: Any) -> None:
     assert document["ties"] == ["rank"]
     prompts = json.loads(Path("r/run.json").read_text())["parameters"]["prompts"]
     assert {"rubric", "base", "metrics", "metric", "prepair-analysis", "prepair"} <= prompts.keys()
-    ties = {one["protocol"] for one in document["results"] if one["measure"] == "tie_rate"}
-    assert ties == {"rank"}
+    assert {one["protocol"] for one in document["results"] if one["measure"] == "tie_rate"} == {"rank"}
     accuracies = {one["protocol"] for one in document["results"] if one["measure"] == "distractor_win_rate"}
     assert accuracies == standings.keys()
     report = run("report", "r").out

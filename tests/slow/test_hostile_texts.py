@@ -155,8 +155,9 @@ def _runs(shop: Shop, some: Sequence[str], number: int) -> None:
     cases = []
     for i, text in enumerate(map(fit, some)):
         responses = dict.fromkeys((text, f"{PLAIN[i % 3]}\n{text[:500]}", PLAIN[i % 3], f"{PLAIN[(i + 1) % 3]} So."))
-        more = {"preferred": "y", "constraints": [{"kind": ("detectable_format:title", "punctuation:no_comma")[i % 2]}]}
-        cases.append(record(f"c{i}", *responses, prompt=fit(some[(i + 1) % len(some)])[:5000], **more))
+        constraints = [{"kind": ("detectable_format:title", "punctuation:no_comma")[i % 2]}]
+        more: dict[str, Any] = {"prompt": fit(some[(i + 1) % len(some)])[:5000], "constraints": constraints}
+        cases.append(record(f"c{i}", *responses, preferred="y", **more))
     write(shop.path("cases.jsonl"), cases)
     data = ("--data", "cases.jsonl", "--limit", "all")
     judge = ("--judge", ("planted:longer", "planted:bold", "planted:random", "planted:garbage")[number % 4])

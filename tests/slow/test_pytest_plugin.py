@@ -123,8 +123,7 @@ class TestTestSelection:
         pytester.makepyfile(test_mixed=MIXED, test_other=MARKED)
         (pytester.path / "inner").mkdir(exist_ok=True)
         pytester.makepyprojecttoml('[tool.distract]\njudge = "planted:fair"')
-        result = run_pytest(pytester, *names)
-        result.assert_outcomes(passed=passed, deselected="test_other.py" in names)
+        run_pytest(pytester, *names).assert_outcomes(passed=passed, deselected="test_other.py" in names)
 
     def test_unmarked_tests_keep_their_own_judge(self, pytester: pytest.Pytester) -> None:
         pytester.makepyfile("""

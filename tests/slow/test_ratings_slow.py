@@ -128,9 +128,12 @@ def test_exact_error_function_agrees_with_the_library() -> None:
     assert ratings.sigma == pytest.approx([sigma for _, sigma in expected], abs=1e-11)
 
 
+ATTACKED = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness")
+
+
 def test_lowest_models_are_restyled_and_both_boards_shown(run: Run) -> None:
     data("d.jsonl")
-    ran = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run", "--verbose")
+    ran = run(*ATTACKED, "--lowest", 2, "--out", "run", "--verbose")
     assert ran.code == 0, ran.err
     fits(ran.out)
     assert "before" in ran.out
@@ -143,18 +146,17 @@ def test_lowest_models_are_restyled_and_both_boards_shown(run: Run) -> None:
         assert len(one["attacked"]) == 2
         rose = [row for row in one["rows"] if row["model"] in one["attacked"]]
         assert all(row["change"] > 0 and row["p_rose"] > 0.5 for row in rose)
-    report = run("report", "run", "--verbose")
-    assert report.out.rstrip() == ran.out.partition("\nrun folder:")[0].rstrip()
+    assert run("report", "run", "--verbose").out.rstrip() == ran.out.partition("\nrun folder:")[0].rstrip()
     assert run("report", "run", "--json").document == document
-    again = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 2, "--out", "run", "--json")
+    again = run(*ATTACKED, "--lowest", 2, "--out", "run", "--json")
     assert again.document == document
     assert "no call is made" in again.err
 
 
 def test_another_system_sends_no_new_request(run: Run) -> None:
     data("d.jsonl")
-    assert run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--out", "one").code == 0
-    more = run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--system", "bradley-terry", "--system", "elo")
+    assert run(*ATTACKED, "--out", "one").code == 0
+    more = run(*ATTACKED, "--system", "bradley-terry", "--system", "elo")
     assert more.code == 0
     assert ", 0 made" in more.err
     lengths = run(*PLAY, "--data", "d.jsonl", "--system", "style-control", "--json")
@@ -167,14 +169,13 @@ def test_another_system_sends_no_new_request(run: Run) -> None:
 
 def test_dry_run_shows_the_plan_and_sends_no_request(run: Run) -> None:
     data("d.jsonl")
-    command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--lowest", 1, "--dry-run")
+    command = (*ATTACKED, "--lowest", 1, "--dry-run")
     ran = run(*command, "--json")
     # Six matches of four models on six prompts, three of them judged again after the attack, under two protocols.
     assert ran.document["plans"][0]["comparisons"] == 2 * (36 + 18)
     assert ran.document["plans"][0]["requests"] == {"absolute": 24 + 6, "pairwise": 2 * (36 + 18)}
     assert not Path(".distract").exists()
-    text = run(*command)
-    assert "36 matches per protocol" in text.out
+    assert "36 matches per protocol" in run(*command).out
     result = run(*command[:-1])
     assert result.code == 0
     assert f", {24 + 6 + 2 * (36 + 18)} made" in result.err
@@ -183,7 +184,7 @@ def test_dry_run_shows_the_plan_and_sends_no_request(run: Run) -> None:
 def test_plan_of_sampled_matches_is_an_upper_bound(run: Run) -> None:
     data("d.jsonl", cases=20)
     for seed in range(3):
-        command = (*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--pairs", 40, "--seed", seed)
+        command = (*ATTACKED, "--pairs", 40, "--seed", seed)
         plan = run(*command, "--dry-run", "--json").document["plans"][0]
         result = run(*command, "--json", "--out", f"run{seed}")
         judged = sum(bool(row.judgments) for row in load(Path(f"run{seed}")).rows)
@@ -196,7 +197,7 @@ def test_plan_of_sampled_matches_is_an_upper_bound(run: Run) -> None:
 
 def test_unfinished_run_shows_no_attack(run: Run) -> None:
     data("d.jsonl")
-    assert run(*PLAY, "--data", "d.jsonl", "--attack", "assertiveness", "--out", "run").code == 0
+    assert run(*ATTACKED, "--out", "run").code == 0
     for name in ("manifest.json", "summary.json"):
         Path("run", name).unlink()
     rows = Path("run/rows.jsonl").read_text().splitlines(keepends=True)
@@ -224,12 +225,9 @@ def test_run_is_compared_with_another(run: Run) -> None:
     assert run(*PLAY, "--data", "d.jsonl", "--out", "one").code == 0
     command = ["leaderboard", "--judge", "planted:longer", "--data", "d.jsonl", "--limit", "all", "--against", "one"]
     result = run(*command, "--json")
-    assert {(one["protocol"], one["rule"]) for one in result.document["against"]} == {
-        ("absolute", "rating"),
-        ("absolute", "score"),
-        ("pairwise", None),
-    }
-    boards = run("leaderboard", "--matches", "one", "--against", "one", "--json").document
+    boards = {(one["protocol"], one["rule"]) for one in result.document["against"]}
+    assert boards == {("absolute", "rating"), ("absolute", "score"), ("pairwise", None)}
+    own = run("leaderboard", "--matches", "one", "--against", "one", "--json").document["against"]
     # A judge that sees no difference in quality rates all answers alike, so no order is expected.
-    assert [(one["rule"], one["tau"]) for one in boards["against"]] == [("score", 1), ("rating", None), (None, 1)]
+    assert [(one["rule"], one["tau"]) for one in own] == [("score", 1), ("rating", None), (None, 1)]
     assert run(*command).code == 0

@@ -140,8 +140,7 @@ def test_null_leaves_code_lists_tables_and_breaks(text: str, expected: str) -> N
 
 
 def test_null_keeps_the_format() -> None:
-    quotation = (parse({"kind": "startend:quotation"}),)
-    assert NULL.rewrite("“all  of it”", quotation, 0) == "“all of it”"
+    assert NULL.rewrite("“all  of it”", (parse({"kind": "startend:quotation"}),), 0) == "“all of it”"
 
 
 @each(
@@ -193,8 +192,7 @@ def test_rewrites_vary_with_the_seed(attack: Attack) -> None:
 
 @each("golden", *GOLDEN)
 def test_hand_checked_rewrites_stay_the_same(golden: dict[str, str | int]) -> None:
-    attack = ATTACKS[str(golden["attack"])]
-    assert attack.rewrite(str(golden["text"]), (), int(golden["seed"])) == golden["rewrite"]
+    assert ATTACKS[str(golden["attack"])].rewrite(str(golden["text"]), (), int(golden["seed"])) == golden["rewrite"]
 
 
 def tweakset() -> list[dict[str, object]]:

@@ -243,7 +243,8 @@ def test_model_missing_from_a_draw_keeps_its_rating() -> None:
 
 
 def repeat_matches(played: Matches, times: int) -> Matches:
-    return Matches(played.models, *(np.tile(one, times) for one in (played.a, played.b, played.outcome)))
+    columns: Any = (np.tile(one, times) for one in (played.a, played.b, played.outcome))
+    return Matches(played.models, *columns)
 
 
 def test_draws_fit_the_rated_matches() -> None:
@@ -382,7 +383,7 @@ def test_groups_run_from_top_to_bottom(rows: str, expected: str) -> None:
     assert all(f"later group: {expected}; " in note for note in notes)
 
 
-def graph(text: str) -> Matches:
+def graph(text: str) -> Any:
     return matches([(pair[0], pair[2], {">": "a", "=": "tie"}[pair[1]], pair) for pair in text.split()])
 
 

@@ -34,10 +34,10 @@ by_system = each("system", PLAIN, CONTROLLED)
 
 @st.composite
 def match_tables(draw_: st.DrawFn) -> Matches:
-    lengths = st.tuples(*[st.integers(0, 900)] * 2)
-    one = st.tuples(st.permutations(NAMES), st.sampled_from(sorted(OUTCOMES)), st.sampled_from("pqrs"), lengths)
-    pairs, outcomes, *more = zip(*draw_(st.lists(one, min_size=1, max_size=25)), strict=True)
-    return encode([p[0] for p in pairs], [p[1] for p in pairs], outcomes, *more)
+    sizes = st.tuples(*[st.integers(0, 900)] * 2)
+    one = st.tuples(st.permutations(NAMES), st.sampled_from(sorted(OUTCOMES)), st.sampled_from("pqrs"), sizes)
+    pairs, outcomes, prompts, lengths = zip(*draw_(st.lists(one, min_size=1, max_size=25)), strict=True)
+    return encode([p[0] for p in pairs], [p[1] for p in pairs], outcomes, prompts, lengths)
 
 
 def matches_of(rows: Played, clustered: bool = True) -> Matches:
@@ -198,8 +198,7 @@ def test_draws_vary_as_the_sandwich_predicts(system: Any, count: int, near: floa
 
 @given(match_tables())
 def test_table_of_ties_is_flat(matches: Matches) -> None:
-    tied = replace(matches, outcome=np.full_like(matches.outcome, TIE))
-    ratings = PLAIN.rate(tied, anchor_rating=1500)
+    ratings = PLAIN.rate(replace(matches, outcome=np.full_like(matches.outcome, TIE)), anchor_rating=1500)
     assert ratings.rating == pytest.approx(np.full(len(ratings.models), 1500.0), abs=1e-9)
     assert not ratings.notes
 
@@ -237,8 +236,7 @@ def test_evalica_and_choix_agree_on_connected_models() -> None:
     wins = []
     for i, j, o in zip(matches.a.tolist(), matches.b.tolist(), outcome, strict=True):
         wins += {"a": [(i, j)] * 2, "b": [(j, i)] * 2, "tie": [(i, j), (j, i)]}[o]
-    ridge = (LOGIT / 300) ** 2
-    theta = choix.opt_pairwise(len(matches.models), wins, alpha=ridge, tol=1e-12)
+    theta = choix.opt_pairwise(len(matches.models), wins, alpha=(LOGIT / 300) ** 2, tol=1e-12)
     rating = PLAIN.rate(matches, prior=300).rating
     assert rating - 1000 == pytest.approx(LOGIT * (theta - theta.mean()), abs=0.01)
 
@@ -316,8 +314,7 @@ def test_draws_are_at_their_maximum(models: int, count: int, prompts: int) -> No
 def test_unit_weights_change_the_rating_only_by_the_prior() -> None:
     matches = matches_of(random_rows(4, 400, 10))
     flat = Draws(0, 3, np.ones((3, 10), np.uint8))
-    expected = PLAIN.rate(matches, prior=10).rating
-    assert PLAIN.redraw(matches, flat, prior=10) != pytest.approx(expected, abs=1e-3)
+    assert PLAIN.redraw(matches, flat, prior=10) != pytest.approx(PLAIN.rate(matches, prior=10).rating, abs=1e-3)
     rating = PLAIN.rate(matches, prior=3e4).rating
     assert PLAIN.redraw(matches, flat, prior=3e4) == pytest.approx(np.tile(rating, (3, 1)), abs=1)
 

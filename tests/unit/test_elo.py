@@ -144,12 +144,12 @@ def test_orders_depend_on_seed_and_number_only() -> None:
     assert one.last(7, 500).tolist() != one.last(8, 500).tolist()
 
 
-def rate_drawn_elo(played: list[Match], models: Sequence[str], _: str) -> list[float]:
+def rate_drawn_elo(played: list[Match], models: tuple[str, ...], _: str) -> list[float]:
     # Models without a drawn match keep their initial rating.
     return rate_naively([*((one, other, "tie") for one, other in pairwise(models)), *played], 32.0)
 
 
-def rate_drawn_trueskill(played: list[Match], models: Sequence[str], order: str) -> list[float]:
+def rate_drawn_trueskill(played: list[Match], models: tuple[str, ...], order: str) -> list[float]:
     tau = 25 / 300 if order == "file" else 0.0
     return [mu for mu, _ in rate_with_library(played, models, tau=tau, backend=EXACT)]
 
@@ -218,8 +218,7 @@ def test_draws_with_and_without_a_table_spread_alike(system: Any, count: int, op
     drawn, free = (draw(1, 400, count, table=is_table) for is_table in (True, False))
     one, other = (system.redraw(matches, draws, **options).std(axis=0) for draws in (drawn, free))
     assert other == pytest.approx(one, rel=0.2)
-    again = system.redraw(matches, draw(1, 400, count, table=False), **options)
-    assert (again.std(axis=0) == other).all()
+    assert (system.redraw(matches, draw(1, 400, count, table=False), **options).std(axis=0) == other).all()
 
 
 def test_few_orders_spread_like_all() -> None:
@@ -385,8 +384,7 @@ def test_win_rate_is_the_share_of_points_with_prompt_covariance(played: list[Gam
     for a, b, outcome, prompt in played:
         for name, worth in ((a, WORTH[outcome]), (b, 1 - WORTH[outcome])):
             influence[prompt][ratings.models.index(name)] += (worth - share[name]) / often[name]
-    expected = sum(np.outer(one, one) for one in influence.values())
-    assert ratings.covariance == pytest.approx(expected, abs=1e-12)
+    assert ratings.covariance == pytest.approx(sum(np.outer(one, one) for one in influence.values()), abs=1e-12)
 
 
 @given(PLAYED)

@@ -82,8 +82,7 @@ def test_no_text_becomes_an_element(text: str) -> None:
     names = {name for _, attributes in plain.elements for name in attributes}
     assert {name for _, attributes in page.elements for name in attributes} <= names
     assert not any(name.startswith("on") or name == "style" for _, given in page.elements for name in given)
-    loaded = json.loads(page.scripts[0])
-    assert loaded["texts"] == [text.encode(errors="replace").decode()] * bool(text)
+    assert json.loads(page.scripts[0])["texts"] == [text.encode(errors="replace").decode()] * bool(text)
     assert "".join(clean_text(text).split()) in "".join("".join(page.texts).split())
 
 

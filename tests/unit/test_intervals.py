@@ -565,8 +565,7 @@ def test_spearman_follows_its_definition_and_scipy(points: list[tuple[int, int]]
     mean = Fraction(len(x) + 1, 2)
     a, b = [rank(v, x) - mean for v in x], [rank(v, y) - mean for v in y]
     product = sum((i * j for i, j in zip(a, b, strict=True)), Fraction(0))
-    expected = float(product) / sqrt(sum(i * i for i in a) * sum(j * j for j in b))
-    assert result == pytest.approx(expected, abs=1e-12)
+    assert result == pytest.approx(float(product) / sqrt(sum(i * i for i in a) * sum(j * j for j in b)), abs=1e-12)
     if len(x) > 2:  # scipy's p-value divides by zero with two
         assert result == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
 

@@ -313,7 +313,7 @@ class TestRewrites:
 
     def test_scoring_protocol_reports_its_scores(self, judge: Open) -> None:
         scores = {X.text: "5", Y.text: "3"}
-        bold = judge(make_choosing_judge(lambda request: scores.get(request.slots.shown[0].text, "7")))  # type: ignore[union-attr]
+        bold = judge(make_choosing_judge(lambda request: scores.get(request.slots.shown[0].text, "7")))
         lines = message(lambda: invariants.distractor_invariant(bold, REWRITTEN, protocol="absolute"))
         assert lines[3:5] == [
             "  before   the other one wins: score 5.00 to 3.00",

@@ -293,8 +293,7 @@ def test_anchor_keeps_its_rating(run: Run) -> None:
 def test_boards_of_two_files_are_compared(run: Run) -> None:
     votes("one.jsonl")
     votes("two.jsonl", [(a, b, {"model_a": "model_b", "model_b": "model_a"}.get(w, w)) for a, b, w in VOTES * 4])
-    result = run("leaderboard", "--matches", "one.jsonl", "--against", "two.jsonl", "--json")
-    (one,) = result.document["against"]
+    (one,) = run("leaderboard", "--matches", "one.jsonl", "--against", "two.jsonl", "--json").document["against"]
     by = {row["model"]: row for row in one["rows"]}
     assert (by["a"]["rank_before"], by["a"]["rank_after"]) == (3, 1)
     assert by["a"]["change"] > 0 > by["c"]["change"]
@@ -358,8 +357,7 @@ def test_names_stay_text(run: Run) -> None:
 
 
 def test_models_option_accepts_names_with_commas(run: Run) -> None:
-    text = Path(data("d.jsonl")).read_text().replace('"w"', '"w, the first"')
-    Path("d.jsonl").write_text(text)
+    Path("d.jsonl").write_text(Path(data("d.jsonl")).read_text().replace('"w"', '"w, the first"'))
     result = run(*PLAY, "--data", "d.jsonl", "--models", "w, the first", "--models", "x,y", "--json")
     assert result.document["models"] == ["w, the first", "x", "y"]
 

@@ -169,8 +169,7 @@ def test_tables_hold_the_figures_of_the_summary(run: Run, command: tuple[str, ..
     for title, headings, rows in read_tables(page):
         for group, label, cells in rows:
             if title.startswith("Protocols"):
-                protocol = label.strip(" ◆").removesuffix(" by score")
-                rank = summary.select("ranking", protocol=protocol)[0]
+                rank = summary.select("ranking", protocol=label.strip(" ◆").removesuffix(" by score"))[0]
                 shown = [percent(rank["value"]), interval(rank["low"], rank["high"])]
                 wanted = [*shown, f"{rank['calls']:,.1f}", f"{rank['tokens']:,.0f}"]
                 assert all(map(are_alike, cells[1:5], wanted)), (cells, wanted)

@@ -236,8 +236,7 @@ def test_document_is_flat_and_rounded() -> None:
     whole = document(parameters, measure(parameters, rows))
     (standing,) = whole["ranking"]
     assert (standing["protocol"], standing["k"], standing["n"]) == ("pairwise", 1, 1)
-    results = whole["results"]
-    flip = next(r for r in results if r["measure"] == "flip_rate")
+    flip = next(r for r in whole["results"] if r["measure"] == "flip_rate")
     expected = "measure protocol rule attack severity value low high k n invalid excluded unit"
     assert {*expected.split()} <= flip.keys()
     assert (flip["value"], flip["k"], flip["n"], flip["unit"]) == (1.0, 1, 1, "share")

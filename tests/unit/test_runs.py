@@ -340,8 +340,7 @@ def test_demo_finds_the_planted_bias_and_writes_a_page(run: Run) -> None:
     page = Path("distract-demo.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     folder = result.out.rpartition("run folder: ")[2].partition("\n")[0]
-    results = distract.Run.read(folder).results
-    flips = {one["attack"]: one["k"] for one in results if one["measure"] == "flip_rate"}
+    flips = {one["attack"]: one["k"] for one in distract.Run.read(folder).results if one["measure"] == "flip_rate"}
     # The bias is for bold wording alone.
     assert flips == {"assertiveness": 8, "prolixity": 0, "sycophancy": 0}
     assert "distract demo" in page

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -117,8 +117,7 @@ def test_board_has_no_shift_against_itself(system: RatingSystem, known: bool) ->
 
 
 def add_lengths(played: Matches) -> Matches:
-    lengths = np.random.default_rng(0).integers(1, 99, (len(played), 2)).astype(np.int32)
-    return replace(played, lengths=lengths)
+    return replace(played, lengths=np.random.default_rng(0).integers(1, 99, (len(played), 2)).astype(np.int32))
 
 
 @each("system", *SYSTEMS)
@@ -161,7 +160,7 @@ def test_prompt_order_in_the_second_board_does_not_matter() -> None:
 
 def test_union_keeps_old_numbers_and_adds_new_ones() -> None:
     one, other = matches([("x", "y", "a", "p"), ("x", "y", "b", "q")]), matches([("x", "y", "a", t) for t in "rqs"])
-    before, after = merge_prompts(one, other)
+    before, after = cast(tuple[Any, Any], merge_prompts(one, other))
     assert before.prompts == after.prompts == ("p", "q", "r", "s")
     assert (before.cluster.tolist(), after.cluster.tolist()) == ([0, 1], [2, 1, 3])
     again = merge_prompts(before, after)
@@ -175,7 +174,7 @@ def test_boards_of_other_prompts_are_nearly_independent() -> None:
     assert shift.prompts == 80
     assert (shift.before.prompts, shift.after.prompts) == (40, 40)
     errors, others = (
-        {s.model: s.error for s in build_board(matches(part), POINTS).standings} for part in (rows, later)
+        {s.model: s.error or 0 for s in build_board(matches(part), POINTS).standings} for part in (rows, later)
     )
     for change in shift.changes:
         half = stats.t.ppf(0.975, 39) * math.hypot(errors[change.model], others[change.model])
