@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from distract.stats.ratings.matches import encode
 
-NAMES = ("a, the first", 'b "quoted"', "c [bold]", "d 🦙")
+NAMES = ("a, the first", 'b "quoted"', "c [bold]", "d 🦙", "tie")
 Match = tuple[str, str, str]
 
 

@@ -64,16 +64,6 @@ def test_rerun_writes_the_same_bytes(run: Any) -> None:
         assert Path("a", name).read_bytes() == Path("b", name).read_bytes() == Path("c", name).read_bytes()
 
 
-def test_stderr_shows_the_plan_and_reply_counts(run: Any) -> None:
-    arguments = ("attack", "--judge", "planted:longer", *PLANTED, "--store", "s")
-    first, second = run(*arguments, "--out", "a"), run(*arguments, "--out", "b")
-    assert "plan: about" in first.err
-    assert "replies: 0 were stored" in first.err
-    assert "of this judge; this run reuses those it needs" in second.err
-    assert ", 0 made" in second.err
-    assert "run folder: b" in second.out
-
-
 def test_gate_passes_and_fails(run: Any) -> None:
     # Without labels, a judge that is blind to quality may pass.
     cases = [pair(f"c{i}", prompt=f"Name colour {i}.") for i in range(40)]
@@ -188,9 +178,7 @@ def test_distractor_lowers_the_accuracy_of_a_biased_judge(run: Any) -> None:
 def test_protocols_are_ranked_for_one_judge(run: Any) -> None:
     choices = [part for name in ("base", "cot", "metric", "prepair", "rank") for part in ("--protocol", name)]
     options = ("--judge", "planted:longer", *PLANTED, *choices, "--attack", "prolixity", "--attack", "sycophancy")
-    ran = run("attack", *options, "--out", "r", "--json")
-    assert ran.code == 0
-    document = json.loads(ran.out)
+    document = run("attack", *options, "--out", "r", "--json").document
     standings = {one["protocol"]: one for one in document["ranking"]}
     assert (standings["base"]["against_base"], standings["base"]["calls"]) == (None, 2.0)
     assert standings["cot"]["against_base"] == "not distinguishable"
@@ -216,8 +204,8 @@ def test_every_protocol_reports_accuracy_by_severity(run: Any) -> None:
     names = ["base", "triadic", "quadruple", "wild-bench", "arena-hard", "alpaca-eval", "protocol-consistency"]
     options = [part for name in names for part in ("--protocol", name)]
     ran = run("attack", "--judge", "planted:fair", *PLANTED, *options, "--attack", "severity-2", "--json")
-    accuracies = (one for one in ran.results if one["measure"] == "severity_accuracy")
-    figures = {one["protocol"]: one for one in accuracies if "against" not in one}
+    own = [one for one in ran.results if one["measure"] == "severity_accuracy" and "against" not in one]
+    figures = {one["protocol"]: one for one in own}
     assert figures.keys() == set(names)
     assert all(one["value"] == 1.0 and one["n"] == 8 for one in figures.values())
 

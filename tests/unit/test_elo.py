@@ -3,7 +3,6 @@
 import importlib
 import math
 from collections import defaultdict
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +26,7 @@ from distract.stats.ratings.matches import OUTCOMES, Matches, encode
 elo, ours, win_rate = (
     importlib.import_module(f"distract.leaderboards.{name}") for name in ("elo", "trueskill", "win_rate")
 )
+WORTH = {"a": 1.0, "b": 0.0, "tie": 0.5}
 FIELDS = ("k", "base", "initial", "scale", "shuffles", "order", "seed")
 
 
@@ -36,7 +36,7 @@ def rate_naively(
     rating = {name: initial for a, b, _ in played for name in (a, b)}
     for a, b, outcome in played:
         expected = 1 / (1 + base ** ((rating[b] - rating[a]) / scale))
-        change = k * ({"a": 1.0, "b": 0.0, "tie": 0.5}[outcome] - expected)
+        change = k * (WORTH[outcome] - expected)
         rating[a] += change
         rating[b] -= change
     return [rating[name] for name in sorted(rating)]
@@ -240,23 +240,14 @@ def test_elo_is_discovered_and_records_its_parameters() -> None:
     assert (result.rating.tolist(), result.models) == ([1002.0, 998.0], ("x", "y"))
 
 
-LETTERS = ("gpt-4", "a, b", 'say "hi"', "🦙", "<b>bold</b>", "tie")
-
-played = st.lists(
-    st.tuples(
-        st.permutations(LETTERS).map(lambda names: names[:2]), st.sampled_from(sorted(OUTCOMES)), st.integers(0, 3)
-    ),
-    min_size=1,
-    max_size=20,
-)
-
-Played = Sequence[tuple[Sequence[str], str, int]]
+Game = tuple[str, str, str, str]
+ONE = st.tuples(st.permutations(NAMES), st.sampled_from(tuple(OUTCOMES)), st.sampled_from("pqrst"))
+PLAYED = st.lists(ONE.map(lambda one: (*one[0][:2], one[1], one[2])), min_size=1, max_size=30)
 
 
-@given(played)
-def test_matches_round_trip(rows: Played) -> None:
-    a, b = [pair[0] for pair, _, _ in rows], [pair[1] for pair, _, _ in rows]
-    outcomes, prompts = [outcome for _, outcome, _ in rows], [f"p{prompt}" for *_, prompt in rows]
+@given(PLAYED)
+def test_matches_round_trip(rows: list[Game]) -> None:
+    a, b, outcomes, prompts = map(list, zip(*rows, strict=True))
     lengths = [(i, 2 * i) for i in range(len(rows))]
     matches: Any = encode(iter(a), iter(b), iter(outcomes), iter(prompts), lengths, 7)
     assert matches.models == tuple(sorted({*a, *b}))
@@ -336,18 +327,6 @@ def test_generator_belongs_to_a_seed_and_a_purpose() -> None:
     assert np.array_equal(first, drawn.generator("cells").random(4))
     assert not np.array_equal(first, drawn.generator("order").random(4))
     assert not np.array_equal(first, draw(1, 2, 1).generator("cells").random(4))
-
-
-WORTH = {"a": 1.0, "b": 0.0, "tie": 0.5}
-Game = tuple[str, str, str, str]
-
-PLAYED = st.lists(
-    st.tuples(st.permutations(NAMES), st.sampled_from(tuple(WORTH)), st.sampled_from("pqrst")).map(
-        lambda one: (*one[0][:2], one[1], one[2])
-    ),
-    min_size=1,
-    max_size=30,
-)
 
 
 def tabulate(played: list[Game], *, prompts: bool = True) -> Matches:

@@ -32,6 +32,8 @@ from distract.stats.intervals import (
     wilson,
 )
 
+Pairs = list[tuple[str | None, str | None]]
+
 outcomes = st.sampled_from([0.0, 1.0])
 counts = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -400,7 +402,7 @@ def test_alpha_follows_its_definition(units: list[list[str | None]]) -> None:
 
 
 @given(pairs_of)
-def test_kappa_follows_its_definition(pairs: list[tuple[str | None, str | None]]) -> None:
+def test_kappa_follows_its_definition(pairs: Pairs) -> None:
     expected = kappa_by_definition(pairs)
     value = kappa([x for x, _ in pairs], [y for _, y in pairs])
     assert value == (None if expected is None else pytest.approx(float(expected), abs=1e-12))
@@ -445,7 +447,7 @@ def test_alpha_interval_follows_its_definition(units: list[list[str | None]], dr
 
 
 @given(pairs_of, st.randoms(use_true_random=False))
-def test_kappa_interval_follows_its_definition(pairs: list[tuple[str | None, str | None]], draw: random.Random) -> None:
+def test_kappa_interval_follows_its_definition(pairs: Pairs, draw: random.Random) -> None:
     clusters = clusters_for(len(pairs), draw)
     assume(len(set(clusters)) > 1)
     expected = interval_by_definition(kappa_by_definition, pairs, clusters, lambda _: Fraction(1))
@@ -454,9 +456,7 @@ def test_kappa_interval_follows_its_definition(pairs: list[tuple[str | None, str
 
 
 @given(pairs_of, st.randoms(use_true_random=False), st.sampled_from([0.8, 0.95, 0.99]))
-def test_intervals_contain_the_estimate_and_have_width(
-    pairs: list[tuple[str | None, str | None]], draw: random.Random, confidence: float
-) -> None:
+def test_intervals_contain_the_estimate_and_have_width(pairs: Pairs, draw: random.Random, confidence: float) -> None:
     clusters = clusters_for(len(pairs), draw)
     first, second = [x for x, _ in pairs], [y for _, y in pairs]
     for estimate, interval in (
@@ -470,7 +470,7 @@ def test_intervals_contain_the_estimate_and_have_width(
 
 
 @given(pairs_of, st.randoms(use_true_random=False))
-def test_names_and_order_do_not_matter(pairs: list[tuple[str | None, str | None]], draw: random.Random) -> None:
+def test_names_and_order_do_not_matter(pairs: Pairs, draw: random.Random) -> None:
     clusters = clusters_for(len(pairs), draw)
     places = list(range(len(pairs)))
     draw.shuffle(places)
@@ -489,9 +489,7 @@ def test_names_and_order_do_not_matter(pairs: list[tuple[str | None, str | None]
 
 
 @given(pairs_of, st.randoms(use_true_random=False))
-def test_repeated_rows_do_not_narrow_the_interval(
-    pairs: list[tuple[str | None, str | None]], draw: random.Random
-) -> None:
+def test_repeated_rows_do_not_narrow_the_interval(pairs: Pairs, draw: random.Random) -> None:
     clusters = clusters_for(len(pairs), draw)
     first, second = [x for x, _ in pairs], [y for _, y in pairs]
     once = kappa_interval(first, second, clusters)

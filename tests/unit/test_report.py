@@ -363,11 +363,16 @@ def test_unknown_section_is_one_line(run: Any) -> None:
 
 
 def test_replies_name_the_store_and_the_run_apart(run: Any) -> None:
-    command = ("attack", "--judge", "planted:fair", "--generator", "rules", "--limit", "1", "--store", "s")
-    run(*command, "--attack", "prolixity", "--protocol", "pairwise")
-    other = run(*command, "--attack", "prolixity", "--protocol", "absolute")
+    command = ("attack", "--judge", "planted:fair", "--attack", "prolixity", "--limit", "1", "--store", "s")
+    first = run(*command, "--protocol", "pairwise")
+    assert "plan: about" in first.err
+    assert "replies: 0 were stored" in first.err
+    other = run(*command, "--protocol", "absolute")
     assert re.search(r"the store holds \d+ replies of this judge; this run reuses those it needs", other.err)
     assert "replies: 0 were stored" in other.err
+    again = run(*command, "--protocol", "pairwise", "--out", "b")
+    assert ", 0 made" in again.err
+    assert "run folder: b" in again.out
 
 
 def test_install_hints_match_the_pages() -> None:
