@@ -20,16 +20,6 @@ from distract.judging import BASE
 from distract.stats import intervals
 from distract.stats.figure import flatten_ranked
 from distract.studies.attack import ranks as report
-from distract.studies.attack.ranks import (
-    HEIGHT,
-    MARKS,
-    WIDTH,
-    ProtocolRank,
-    Usability,
-    Usable,
-    rank_protocols,
-    ranking_parts,
-)
 from distract.studies.measures.compact_rows import CompactRows
 
 A, B, NONE = verdict("a"), verdict("b"), verdict(None)
@@ -62,16 +52,16 @@ def right_rows(protocol: str, verdicts: str, **more: Any) -> list[Row]:
 
 def rank_rows(
     rows: Sequence[Row], rules: Any, attacks: Sequence[str], controls: Any, *usable: Any
-) -> list[ProtocolRank]:
-    return rank_protocols(CompactRows(rows, rules), {"protocols": rules, "controls": controls}, attacks, *usable)
+) -> list[report.ProtocolRank]:
+    return report.rank_protocols(CompactRows(rows, rules), {"protocols": rules, "controls": controls}, attacks, *usable)
 
 
 def rank(
-    *parts: list[Row], attacks: Sequence[str] = ("f",), rules: Sequence[str] = (), **usable: Usable
-) -> dict[str, ProtocolRank]:
+    *parts: list[Row], attacks: Sequence[str] = ("f",), rules: Sequence[str] = (), **usable: report.Usable
+) -> dict[str, report.ProtocolRank]:
     rows = [one for part in parts for one in part]
     names = dict.fromkeys(one.protocol for one in rows)
-    states = [Usability(name, None, usable.get(name, "yes"), "") for name in names]
+    states = [report.Usability(name, None, usable.get(name, "yes"), "") for name in names]
     ranking = rank_rows(rows, dict.fromkeys(names, rules), attacks, {"none", "null"}, states)
     return {standing.protocol: standing for standing in ranking}
 
@@ -194,7 +184,7 @@ def test_usable_protocols_come_first_then_robustness_then_cost_then_name() -> No
     ({"bad": "no", "fine": "no", "good": "no"}, [("good", None), ("fine", None), ("bad", None)], []),
 )
 def test_front_holds_who_is_not_shown_to_be_worse_at_no_higher_cost(
-    usable: dict[str, Usable], ranks: list[tuple[str, int | None]], front: list[str]
+    usable: dict[str, report.Usable], ranks: list[tuple[str, int | None]], front: list[str]
 ) -> None:
     pairs = {"good": "." * 20, "fine": "." * 19 + "x", "bad": "x" * 20}
     standings = rank(*(right_rows(name, own, tokens=9) for name, own in pairs.items()), **usable)
@@ -214,7 +204,7 @@ PROTOCOLS = st.tuples(SIGNS, st.integers(0, 14), st.text(SIGNS, min_size=1, max_
 
 
 @given(st.sampled_from(["a", None]), st.lists(PROTOCOLS, min_size=1, max_size=4))
-def test_places_match_a_naive_count(label: Outcome | None, protocols: list[tuple[str, int, str, int, Usable]]) -> None:
+def test_places_match_a_naive_count(label: Outcome | None, protocols: list[tuple[str, int, str, int, Any]]) -> None:
     pairs = {f"p{i}": char * most + rest for i, (char, most, rest, *_) in enumerate(protocols)}
     cost = {f"p{i}": float(tokens) for i, (*_, tokens, _) in enumerate(protocols)}
     usable = {f"p{i}": state for i, (*_, state) in enumerate(protocols)}
@@ -259,16 +249,16 @@ def test_document_is_json_rounded_to_four_decimals() -> None:
     assert numbers == [round(value, 4) for value in numbers]
 
 
-def make_standing(protocol: str, k: int, tokens: float, **changes: Any) -> ProtocolRank:
+def make_standing(protocol: str, k: int, tokens: float, **changes: Any) -> report.ProtocolRank:
     measured = {"k": k, "n": 12000, "value": k / 12000, "low": 0.9, "high": 1.0, "own": 12000}
     counted = {"invalid": 0, "excluded": 0, "comparisons": 10, "calls": 123.4, "answer_tokens": 0.0}
     named = {"rule": None, "attack": "", "measure": "robust_accuracy", "usable": "yes", "rank": 1}
     spent = {"tokens": tokens, "cost": tokens}
-    return ProtocolRank(protocol=protocol, **{**named, **measured, **counted, **spent, **changes})
+    return report.ProtocolRank(protocol=protocol, **{**named, **measured, **counted, **spent, **changes})
 
 
-def render(standings: Sequence[ProtocolRank]) -> str:
-    return print_parts(ranking_parts(standings))
+def render(standings: Sequence[report.ProtocolRank]) -> str:
+    return print_parts(report.ranking_parts(standings))
 
 
 def plot_lines(text: str) -> list[str]:
@@ -299,7 +289,7 @@ def test_table_reads_as_expected() -> None:
     assert "n = 20: the comparisons that all protocols share" in lines
     assert "unusable: cannot tell good from bad;" in " ".join(lines)
     inside = plot_lines(text)
-    assert (inside[0], inside[-1], len(inside)) == (" " * (WIDTH - 1) + "A", "b", HEIGHT)
+    assert (inside[0], inside[-1], len(inside)) == (" " * (report.WIDTH - 1) + "A", "b", report.HEIGHT)
     assert "100.0% │" in text
     assert " 40.0% │b" in text
     assert "not drawn: 1 protocol, not ranked" in text
@@ -334,7 +324,7 @@ def test_texts_below_a_table_follow_from_its_rows() -> None:
 @each("many", 2, 28, 40)
 @each("name", "name-{}", "protocol-consistency with 小型 models of many kinds and more {}", "x{}" * 60)
 def test_plot_fits_eighty_columns_and_draws_every_mark_once(many: int, name: str) -> None:
-    draw, standings = random.Random(0), list[ProtocolRank]()
+    draw, standings = random.Random(0), list[report.ProtocolRank]()
     for i in range(many - 1):
         k, tokens, p = draw.choice([7000, 12000]), draw.choice([900.0, 950.0, 123456.0]), draw.choice([0.0, 0.4])
         rule, against = draw.choice([None, "score"]), draw.choice(["better", "worse", "not distinguishable"])
@@ -344,7 +334,7 @@ def test_plot_fits_eighty_columns_and_draws_every_mark_once(many: int, name: str
     assert all(cell_len(one.rstrip()) <= 80 for one in text.splitlines())
     assert "…" not in text
     inside = "".join(plot_lines(text))
-    assert sorted(mark.upper() for mark in inside if mark not in " ·") == sorted(MARKS[:many])
+    assert sorted(mark.upper() for mark in inside if mark not in " ·") == sorted(report.MARKS[:many])
     assert sum(mark.isupper() for mark in inside) == sum(i % 5 == 0 for i in range(min(many - 1, 26)))
     assert ("side by side" in text) == (many > 2)
     assert ("not drawn: 4 protocols, not ranked or after the first 36" in text) == (many == 40)
@@ -354,9 +344,9 @@ def test_plot_fits_eighty_columns_and_draws_every_mark_once(many: int, name: str
 def test_no_mark_vanishes_at_any_position(places: list[tuple[int, float]]) -> None:
     standings = [make_standing(f"p{i}", k, cost, pareto=i % 3 == 0) for i, (k, cost) in enumerate(places)]
     inside = plot_lines(render(standings))
-    assert len(inside) == HEIGHT
-    assert max(map(len, inside)) <= WIDTH
-    assert sorted("".join(inside).replace("·", "").replace(" ", "").upper()) == sorted(MARKS[: len(standings)])
+    assert len(inside) == report.HEIGHT
+    assert max(map(len, inside)) <= report.WIDTH
+    assert sorted("".join(inside).replace("·", "").replace(" ", "").upper()) == sorted(report.MARKS[: len(standings)])
 
 
 @each("measure, counts", ("robust_accuracy", (9000, 8000, 4000, 1000)), ("flip_rate", (1000, 4000, 7000, 8000)))
@@ -366,8 +356,8 @@ def test_staircase_joins_the_front_towards_the_better(measure: str, counts: tupl
     front = [make_standing(f"p{i}", k, cost, pareto=True, measure=measure) for i, (k, cost) in enumerate(places)]
     # Not shown to be worse, yet no step: dearer than a better one.
     front.append(make_standing("q", 5000, 5e3, pareto=True, measure=measure))
-    inside = [one.ljust(WIDTH) for one in plot_lines(render(front))]
-    columns = [[y for y in range(HEIGHT) if inside[y][x] in "·ABCD"] for x in range(WIDTH)]
+    inside = [one.ljust(report.WIDTH) for one in plot_lines(render(front))]
+    columns = [[y for y in range(report.HEIGHT) if inside[y][x] in "·ABCD"] for x in range(report.WIDTH)]
     assert all(columns)
     sign = 1 if measure == "flip_rate" else -1  # rows count from the top
     for one, other in pairwise(columns):
@@ -376,7 +366,7 @@ def test_staircase_joins_the_front_towards_the_better(measure: str, counts: tupl
 
 def test_front_mark_keeps_its_place_when_marks_overlap() -> None:
     inside = plot_lines(render([make_standing("p", 6000, 5.0), make_standing("q", 6000, 5.0, pareto=True)]))
-    assert inside == [""] * (HEIGHT - 1) + ["Ba"]
+    assert inside == [""] * (report.HEIGHT - 1) + ["Ba"]
 
 
 def test_two_protocols_are_a_table_without_a_plot(monkeypatch: pytest.MonkeyPatch) -> None:

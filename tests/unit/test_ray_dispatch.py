@@ -25,20 +25,9 @@ from distract.core.store import Store
 from distract.core.usage import Tally
 from distract.models.opener import open_judge
 from distract.models.options import Options
+from distract.models.ray import dispatch
 from distract.models.ray.backend import RayWorkers
 from distract.models.ray.cluster import Node, Share, _print_logs, describe_nodes, divide, list_nodes
-from distract.models.ray.dispatch import (
-    AHEAD,
-    DEATHS,
-    FAILED_STARTS,
-    Answers,
-    Batch,
-    Dispatcher,
-    Failed,
-    Lost,
-    Outcome,
-    Ready,
-)
 from distract.models.ray.stream import WorkerStream, cut_round
 from distract.models.scripted import ScriptedBackend
 from distract.models.server.addresses import parse_address, parse_addresses
@@ -67,8 +56,8 @@ class FakePool:
     deaths: int = 0
     failure: str = ""
     starts_die: bool = False
-    pending: dict[int, list[Batch | None]] = field(default_factory=dict)  # None: it loads
-    batches: list[Batch] = field(default_factory=list)
+    pending: dict[int, list[dispatch.Batch | None]] = field(default_factory=dict)  # None: it loads
+    batches: list[dispatch.Batch] = field(default_factory=list)
     starts: int = 0
     stops: int = 0
 
@@ -77,12 +66,12 @@ class FakePool:
         self.starts += 1
         self.pending[worker] = [None]
 
-    def give(self, worker: int, batch: Batch) -> None:
+    def give(self, worker: int, batch: dispatch.Batch) -> None:
         self.batches.append(batch)
         self.pending[worker].append(batch)
-        assert len(self.pending[worker]) <= AHEAD
+        assert len(self.pending[worker]) <= dispatch.AHEAD
 
-    def wait(self, timeout: float) -> Sequence[tuple[int, Outcome]]:
+    def wait(self, timeout: float) -> Sequence[tuple[int, dispatch.Outcome]]:
         busy = [worker for worker, batches in self.pending.items() if batches]
         if not busy:
             return []
@@ -90,8 +79,8 @@ class FakePool:
         outcome = self._answer(self.pending[worker].pop(0))
         following = self.pending[worker][:1]
         if any(self._is_poisonous(batch) for batch in following) and self.draw.random() < 0.5:
-            outcome = Lost("it died over its next batch before its answers were sent")
-        if isinstance(outcome, Lost):
+            outcome = dispatch.Lost("it died over its next batch before its answers were sent")
+        if isinstance(outcome, dispatch.Lost):
             self.pending[worker].clear()
         return [(worker, outcome)]
 
@@ -102,17 +91,19 @@ class FakePool:
     def check(self) -> None:
         """Workers can always start."""
 
-    def _is_poisonous(self, batch: Batch | None) -> bool:
+    def _is_poisonous(self, batch: dispatch.Batch | None) -> bool:
         return bool(batch and {one.messages[0].content for one in batch.requests} & self.poison)
 
-    def _answer(self, batch: Batch | None) -> Outcome:
+    def _answer(self, batch: dispatch.Batch | None) -> dispatch.Outcome:
         if self._is_poisonous(batch) or self._dies() or (self.starts_die and not batch):
-            return Lost("it died")
+            return dispatch.Lost("it died")
         if self.failure:
-            return Failed(self.failure)
+            return dispatch.Failed(self.failure)
         if batch is None:
-            return Ready()
-        return Answers([(ticket, answer(batch.requests[index])) for index, ticket in batch.tickets.items()], "packed")
+            return dispatch.Ready()
+        return dispatch.Answers(
+            [(ticket, answer(batch.requests[index])) for index, ticket in batch.tickets.items()], "packed"
+        )
 
     def _dies(self) -> bool:
         is_dead = self.deaths > 0 and self.draw.random() < 0.4
@@ -123,7 +114,7 @@ class FakePool:
 def collect(pool: FakePool, requests: Sequence[Request], workers: int = 2, size: int = 4) -> dict[int, Reply]:
     """Answer all requests through a stream; none may come twice."""
     replies: dict[int, Reply] = {}
-    stream = WorkerStream(Dispatcher(pool, workers, "a model"), size)
+    stream = WorkerStream(dispatch.Dispatcher(pool, workers, "a model"), size)
     rounds = stream.announce(requests)
     for ticket, one in enumerate(requests):
         stream.submit(ticket, one)
@@ -152,14 +143,14 @@ def test_prompts_with_one_beginning_share_a_part() -> None:
 
 @given(st.integers(0, 2**32), st.integers(0, 12), st.integers(1, 5), st.integers(1, 30))
 def test_every_request_is_answered_once_whoever_dies(seed: int, deaths: int, workers: int, number: int) -> None:
-    pool = FakePool(random.Random(seed), deaths=min(deaths, (FAILED_STARTS - 1) * workers))
+    pool = FakePool(random.Random(seed), deaths=min(deaths, (dispatch.FAILED_STARTS - 1) * workers))
     requests = [request(f"{index:03}") for index in range(number)]
     replies = collect(pool, requests, workers)
     assert replies.keys() == set(range(number))
     answered = {index: reply for index, reply in replies.items() if reply.answered}
     assert answered == {index: answer(requests[index]) for index in answered}
     # A request without a reply was alone with three workers that died.
-    assert len(answered) == number or deaths >= DEATHS
+    assert len(answered) == number or deaths >= dispatch.DEATHS
 
 
 @given(st.integers(0, 2**32), st.sets(st.integers(0, 19), max_size=2), st.integers(1, 4))
@@ -215,7 +206,7 @@ def test_a_stopping_process_sends_nothing_more(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(signals, "_held", [signals.StopSignal(2)])
     rest = list(replies)
     assert len(first) + sum(map(len, rest)) == 16 * len(pool.batches)
-    assert len(pool.batches) <= 2 * AHEAD + 1
+    assert len(pool.batches) <= 2 * dispatch.AHEAD + 1
 
 
 def test_a_stream_that_is_left_ends_busy_workers_only() -> None:
@@ -250,7 +241,7 @@ def test_the_loop_sends_the_same_batches_whatever_happens(
         return results, {tuple(one.messages[0].content for one in batch.requests) for batch in pool.batches}
 
     results, batches = run(FakePool(), 1, set())
-    others, same = run(FakePool(random.Random(seed), deaths=min(deaths, DEATHS - 1)), workers, stored)
+    others, same = run(FakePool(random.Random(seed), deaths=min(deaths, dispatch.DEATHS - 1)), workers, stored)
     assert others == results == [f"{number:03} again, shared {number // 2}" for number in range(60)]
     assert same <= batches
 
