@@ -250,6 +250,21 @@ def test_nearly_any_two_or_three_can_be_broken() -> None:
     assert sum(exact) >= 0.99 * len(exact)
 
 
+@each(
+    "raw, text",
+    ({"kind": "keywords:existence", "keywords": ["slowly"]}, "It rained slowly."),
+    ({"kind": "keywords:existence", "keywords": ["calm"]}, "The sea is calm."),
+    # Fewer places where a sentence can be split than are needed.
+    (
+        {"kind": "length_constraints:number_sentences", "relation": "less than", "num_sentences": 4},
+        "It is so; it was so.",
+    ),
+)
+def test_words_and_sentences_are_replaced_by_their_context(raw: dict[str, Any], text: str) -> None:
+    assert check(parse(raw), text)
+    assert not any(check(parse(raw), edit) for edit in breaks(parse(raw), text))
+
+
 LIMITS: list[dict[str, Any]] = [
     {"kind": "change_case:capital_word_frequency", "capital_relation": "less than", "capital_frequency": 30_000},
     {"kind": "keywords:frequency", "relation": "less than", "keyword": "absent", "frequency": 30_000},
