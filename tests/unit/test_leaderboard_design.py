@@ -32,8 +32,6 @@ from distract.studies.leaderboard.session import (
 
 Judging = Callable[[Request], Reply]
 
-Judging = Callable[[Request], Reply]
-
 names = st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=7, unique=True)
 
 

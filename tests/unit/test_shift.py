@@ -270,8 +270,7 @@ def test_kendall_agrees_with_scipy(pairs: list[tuple[int, int]]) -> None:
 FLIP = ("--protocol", "pairwise", "--measure", "flip")
 
 
-@each(
-    "judge, options, present, absent",
+@pytest.mark.parametrize(("judge", "options", "present", "absent"), [  # one by one, since each makes a run
     ("bold", FLIP, ["under assertiveness, pairwise flips 39 of 40", "distract gate --max-flip-rate", "(`--control`)"],
      ["Do not", "Do not rely", "No losing response"]),
     ("first", FLIP, ["Do not rely on this judge: by no way of asking can it tell good from bad here. Use another one."],
@@ -286,7 +285,7 @@ FLIP = ("--protocol", "pairwise", "--measure", "flip")
      ["Do not use pairwise with this judge: it cannot tell good from bad there."], ["Do not rely"]),
     ("longer=0.3", (*FLIP, "--limit", "9"),
      ["Judge more cases (`--limit`)", "comparisons for each attack; this run has 9."], ["Do not use"]),
-)  # fmt: skip
+])  # fmt: skip
 def test_advice_follows_from_the_figures(
     run: Run, judge: str, options: tuple[str, ...], present: list[str], absent: list[str]
 ) -> None:
