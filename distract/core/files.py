@@ -110,6 +110,13 @@ def move(path: Path, target: Path) -> None:
     path.replace(target)
 
 
+def move_folder(folder: Path, target: Path, scratch: Path) -> None:
+    """Move a whole folder to its place; what is there goes to ``scratch``, a new name on the same disk."""
+    if target.exists():
+        target.rename(scratch)
+    folder.rename(target)
+
+
 def remove(path: Path) -> None:
     check_ownership(path)
     path.unlink(missing_ok=True)

@@ -139,9 +139,7 @@ def merge(shards: Sequence[ShardRun], out: Path, command: str = "") -> FinishedR
                     sums.add(plan.records("rows"), plan.records("rewrites"))
                 total = sums.result()
                 text = record.finish(study.document(parameters, total), _sum_manifests(shards, command))
-            if out.exists():
-                out.rename(Path(folder) / "old")
-            part.rename(out)
+            files.move_folder(part, out, Path(folder) / "old")
     except OSError as error:
         raise write_error(error, error.filename or out, "name a folder with --out") from error
     cases = RecordFile(out / CASES, decode_case)

@@ -165,8 +165,9 @@ class Limits:
     def __post_init__(self) -> None:
         own = [(f"--{row.limit}", limit_kind(row), self.measures[row.name]) for row in map(find_measure, self.measures)]
         specific = [(f"{SPECIFIC}: {name}", INNER_SHARE, rate) for name, rate in self.others.items()]
-        others = [(f"--{name.replace('_', '-')}", KINDS[name], getattr(self, name)) for name in KINDS.keys() - LIMITED]
-        for name, kind, value in (*own, *specific, *others):
+        others = [name for name in KINDS if name not in LIMITED]
+        kinds = [(f"--{name.replace('_', '-')}", KINDS[name], getattr(self, name)) for name in others]
+        for name, kind, value in (*own, *specific, *kinds):
             try:
                 kind.read(value)
             except ValueError as error:
