@@ -110,6 +110,14 @@ def move(path: Path, target: Path) -> None:
     path.replace(target)
 
 
+def cache_folder() -> Path:
+    """The user's cache folder; may not exist yet."""
+    if folder := os.environ.get("DISTRACT_CACHE"):
+        return Path(folder)
+    xdg = os.environ.get("XDG_CACHE_HOME")
+    return (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
+
+
 def move_folder(folder: Path, target: Path, scratch: Path) -> None:
     """Move a whole folder to its place; what is there goes to ``scratch``, a new name on the same disk."""
     if target.exists():

@@ -230,7 +230,8 @@ def list_studies() -> Mapping[str, str]:
     modules = dict[str, str]()
     for folder in map(Path, package.__path__):
         modules |= {path.parent.name: f"{path.parent.name}.study" for path in folder.glob("*/study.py")}
-        modules |= {path.stem: path.stem for path in folder.glob("*.py") if "\nSTUDY = " in path.read_text("utf-8")}
+        texts = {path.stem: path.read_text("utf-8", errors="replace") for path in folder.glob("*.py")}
+        modules |= {name: name for name, text in texts.items() if re.search(r"^STUDY\b", text, re.MULTILINE)}
     return {name: f"{package.__name__}.{module}" for name, module in modules.items()}
 
 
@@ -280,8 +281,11 @@ def _read_index(group: str, kind: type[Any]) -> Mapping[str, Mapping[str, Any]]:
     package = importlib.import_module(_TOP.PACKAGES[group])
     paths = [*_list_files(package), Path(str(sys.modules[kind.__module__].__file__))]
     stamps = [[str(path), (stat := path.stat()).st_mtime_ns, stat.st_size] for path in paths]
-    stamp, file = [sys.version, kind.__name__, *stamps], Path(package.__path__[0]) / "__pycache__" / "plugins.json"
-    with suppress(OSError, ValueError, LookupError, TypeError):
+    stamp = [sys.version, kind.__name__, *stamps]
+    # Not beside the code: a file that pip did not install keeps the folder when it uninstalls the package.
+    name = f"plugins-{hashlib.sha256(str(package.__path__[0]).encode()).hexdigest()[:12]}.json"
+    with suppress(OSError, ValueError, LookupError, TypeError, RuntimeError):  # there may be no home
+        file = files.cache_folder() / name
         document = json.loads(file.read_text(encoding="utf-8"))
         if document["stamp"] == stamp:
             index: Mapping[str, Mapping[str, Any]] = document["plugins"]
@@ -292,8 +296,9 @@ def _read_index(group: str, kind: type[Any]) -> Mapping[str, Mapping[str, Any]]:
         for module in [_import_plugin(f"{package.__name__}.{info.name}")]
         for plugin in _find_plugins(module, kind)
     }
-    with suppress(OSError, DistractError):  # a cache, which a folder that cannot be written lacks
-        file.parent.mkdir(exist_ok=True)
+    with suppress(OSError, DistractError, RuntimeError):  # a cache, which a folder that cannot be written lacks
+        file = files.cache_folder() / name
+        file.parent.mkdir(parents=True, exist_ok=True)
         files.replace(file, json.dumps({"stamp": stamp, "plugins": index}))
     return index
 

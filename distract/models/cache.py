@@ -33,14 +33,6 @@ _IRRELEVANT = re.compile(
 """Files in a model's folder without effect on replies: documentation, training state, weights for other frameworks."""
 
 
-def cache_folder() -> Path:
-    """The user's cache folder; may not exist yet."""
-    if folder := os.environ.get("DISTRACT_CACHE"):
-        return Path(folder)
-    xdg = os.environ.get("XDG_CACHE_HOME")
-    return (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
-
-
 def recall_hub_config(model: str, revision: str | None) -> dict[str, Any] | None:
     """Read the configuration of a model of the hub, if it has been fetched before; needs no library."""
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")

@@ -16,9 +16,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from distract.core import timer
+from distract.core import files, timer
 from distract.core.errors import BackendError, DataError, DistractError, UsageError, install_command
-from distract.models.cache import cache_folder, folder_digest
+from distract.models.cache import folder_digest
 from distract.models.transformers.architecture import odd_size, reward_labels, unfit_architecture
 from distract.models.transformers.chat import Chat
 from distract.models.transformers.embedded import print_note
@@ -81,7 +81,7 @@ class HubModel:
             return {"revision": self._commit}
         begin = time.perf_counter()
         with timer.time_part("load"):
-            weights, read = folder_digest(Path(self.model), cache_folder())
+            weights, read = folder_digest(Path(self.model), files.cache_folder())
         if read:
             size = f"{read / 1e9:.1f} GB" if read >= 1e9 else f"{read / 1e6:.1f} MB"
             print_note(f"hashed {size} of weights of {self.name} in {time.perf_counter() - begin:.1f} s, once")

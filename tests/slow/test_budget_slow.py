@@ -66,6 +66,7 @@ print(json.dumps({"judgments": many - few, "calls": (cost - start_cost) / (many 
 def count(script: str, folder: Path) -> dict[str, float]:
     """Run a script with the counters before it; return the last line of its output."""
     environment = {"PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT / "benchmarks"), "PATH": "", "HOME": str(folder)}
+    environment["DISTRACT_CACHE"] = str(folder.parent / "cache")
     command = [sys.executable, "-c", f"from pathlib import Path{COUNT}{script}"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -105,3 +105,12 @@ def test_run_ends_with_what_its_parts_say(script: str, code: int) -> None:
     command = ["bash", "-c", f"set -euo pipefail; . .ci/parts.sh; {script}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30)
     assert (done.returncode, "FAILED" in done.stdout) == (code, code == 1), done
+
+
+def test_every_named_test_exists() -> None:
+    """A part that names a test which is gone fails, and only on the night."""
+    ids = re.findall(r'"(tests/[^":]+)::([^"\[]+)(\[)?', (ROOT / ".ci" / "lanes.toml").read_text(encoding="utf-8"))
+    for file, name, has_parameters in ids:
+        before, definition, _ = (ROOT / file).read_text(encoding="utf-8").partition(f"def {name.split('::')[-1]}(")
+        assert definition, (file, name)
+        assert not has_parameters or "@each" not in before.rpartition("\n\n\n")[2], (file, name)

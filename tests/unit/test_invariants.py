@@ -403,6 +403,7 @@ def test_foreign_texts_cannot_move_the_cursor(judge: Open) -> None:
     (invariants.deterministic, {"cases": PAIR, "confidence": 0.2}, "confidence=0.2: expected a share"),
     (invariants.deterministic, {"cases": 3}, "expected one or more cases, found int"),
     (invariants.deterministic, {"cases": PAIR, "confidence": "1"}, "confidence='1': expected a share"),
+    (invariants.deterministic, {"cases": PAIR, "confidence": None}, "confidence=None: expected a share"),
 )
 def test_untestable_invariant_is_one_clear_line(
     judge: Open, test: Callable[..., InvariantFinding], options: dict[str, Any], words: str

@@ -119,7 +119,7 @@ def package_of(name: str) -> str:
     if parts[0] != "studies" or len(parts) == 1:
         return parts[0]
     place = ROOT / "distract" / "studies" / parts[1]
-    return "/".join(parts[:2]) if place.is_dir() or "\nSTUDY = " in place.with_suffix(".py").read_text() else parts[0]
+    return "/".join(parts[:2]) if place.is_dir() or "\nSTUDY" in place.with_suffix(".py").read_text() else parts[0]
 
 
 def package_imports(edges: Mapping[str, Set[str]]) -> dict[str, set[str]]:

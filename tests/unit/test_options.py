@@ -166,7 +166,7 @@ def test_hint_at_another_option_needs_that_option() -> None:
 
 
 def test_module_with_a_study_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path(tmp_path, "trial.py").write_text("import os\nSTUDY = object()\n")
+    Path(tmp_path, "trial.py").write_bytes(b"# \xff\nSTUDY: object = object()\n")
     Path(tmp_path, "shared.py").write_text("import os\n_STUDY = object()\n")
     monkeypatch.setattr(studies, "__path__", [*studies.__path__, str(tmp_path)])
     modules = registry.list_studies.__wrapped__()

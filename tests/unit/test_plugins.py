@@ -197,3 +197,16 @@ def test_plugin_that_does_not_load_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(UnknownName, match=r"plug-in 'broken' \(no_such_module:thing\) does not load: ModuleNotFound"):
         registry.get_attack("thing")
     registry._load.cache_clear()
+
+
+def test_list_of_plugins_is_cached_outside_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DISTRACT_CACHE", str(tmp_path / "cache"))
+    package = Path(str(importlib.import_module("distract.attacks").__file__)).parent
+    before = {*package.rglob("*.json")}
+    listed = registry._read_index("distract.attacks", Attack)
+    (file,) = (tmp_path / "cache").iterdir()
+    assert registry._read_index("distract.attacks", Attack) == listed
+    assert {*package.rglob("*.json")} == before, "what pip did not install would outlive the package"
+    for text in ("", "[]", '{"stamp": 1, "plugins": {"x": {}}}'):
+        file.write_text(text, encoding="utf-8")
+        assert registry._read_index("distract.attacks", Attack) == listed

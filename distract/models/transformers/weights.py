@@ -22,9 +22,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from distract.core import files
 from distract.core.errors import BackendError, UsageError
 from distract.models import hardware
-from distract.models.cache import cache_folder, keep, recall
+from distract.models.cache import keep, recall
 from distract.models.location import HubModel, silence_transformers
 from distract.models.transformers.architecture import LEAST_TOKENS, config_number, most_tokens
 from distract.models.transformers.embedded import print_note
@@ -288,9 +289,9 @@ class LocalModel(HubModel):
             return self.dtype
         on_gpu = self.device_map not in ("cpu", {"": "cpu"})
         # Avoid importing torch if this machine has been measured before.
-        if (known := recall_dtype(cache_folder(), on_gpu)) is None:
+        if (known := recall_dtype(files.cache_folder(), on_gpu)) is None:
             self._libraries()
-            known = find_dtype(cache_folder(), on_gpu)
+            known = find_dtype(files.cache_folder(), on_gpu)
         return known
 
     def _hint(self, doing: str, problem: str) -> str:

@@ -38,16 +38,14 @@ class PassCriteria:
     seed: int
 
     def __post_init__(self) -> None:
-        for name, kind, cure in (
-            ("threshold", INNER_SHARE, "; leave it out to accept no counterexample"),
-            ("confidence", CONFIDENCE, ""),
-        ):
+        kinds = {"confidence": CONFIDENCE} | ({} if self.threshold is None else {"threshold": INNER_SHARE})
+        for name, kind in kinds.items():
             try:
-                if (number := getattr(self, name)) is not None:
-                    object.__setattr__(self, name, kind.read(number))
+                object.__setattr__(self, name, kind.read(getattr(self, name)))
             except ValueError as error:
-                keyword = "max_violation_rate" if cure else name
-                raise UsageError(f"{keyword}={error}{cure}") from None
+                is_rate = kind is INNER_SHARE
+                cure = "; leave it out to accept no counterexample" if is_rate else ""
+                raise UsageError(f"{'max_violation_rate' if is_rate else name}={error}{cure}") from None
 
 
 @dataclass(frozen=True, slots=True)
