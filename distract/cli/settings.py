@@ -165,13 +165,13 @@ def _read_option(project: Project, at: tuple[str, ...], value: object, option: O
         return _read_model_options(project.path, at, value)
     each = getattr(setting.kind, "each", setting.kind)
     values = value if option.multiple and isinstance(value, list) else [value]
-    read = [read_value(project.path, at, each, one) for one in values]
+    checked = [read_value(project.path, at, each, one) for one in values]
     if isinstance(setting.kind, FilePath):
-        read = [str(project.path.parent / str(text)) for text in read]
-    for one in read:
+        checked = [str(project.path.parent / str(text)) for text in checked]
+    for one in checked:
         if problem := find_hazard(project.path.parent, setting, one):
             raise setting_error(project.path, at, problem)
-    return {setting.name: tuple(read) if option.multiple else read[0]}
+    return {setting.name: tuple(checked) if option.multiple else checked[0]}
 
 
 def _read_model_options(path: Path, at: tuple[str, ...], value: object) -> dict[str, Any]:
