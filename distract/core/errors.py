@@ -95,7 +95,8 @@ def list_names(names: Sequence[str]) -> str:
 
 
 def install_command(extra: str) -> str:
-    return f'pip install ".[{extra}]" in the source folder of distract'
+    limits = "" if extra == "vllm" else "-c constraints.txt "  # vLLM pins a torch of its own
+    return f'pip install {limits}".[{extra}]" in the source folder of distract'
 
 
 def write_error(error: OSError, path: object, remedy: str) -> Exception:

@@ -258,7 +258,7 @@ def test_missing_model_is_one_line(tmp_path: Path) -> None:
 
 def test_missing_libraries_name_the_install_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(UsageError, match=r'pip install "\.\[local\]"'):
+    with pytest.raises(UsageError, match=r'pip install -c constraints.txt "\.\[local\]"'):
         ask(Transformers(str(tmp_path)), ROUND[:1])
 
 
