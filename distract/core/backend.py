@@ -12,8 +12,14 @@ from typing import Any, Protocol, runtime_checkable
 
 from distract.core import plugin
 from distract.core.errors import DistractError
-from distract.core.records import Reply, Request
+from distract.core.records import Reply, Request, Role
 from distract.core.signals import is_stopping
+
+DATE = "26 Jul 2024"
+"""The date that chat templates write as today's: one that moves would change a judge overnight."""
+
+TEMPLATE: Mapping[str, Any] = {"enable_thinking": False, "date_string": DATE}
+"""Values for chat templates on every engine and server: a verdict must not depend on who runs the model."""
 
 Batch = Sequence[tuple[int, Reply]]
 """Replies that became available together, each with the index of its request."""
@@ -165,6 +171,22 @@ class OwnBackend(Backend, Protocol):
 def own_protocols(backend: Backend) -> tuple[plugin.Protocol, ...]:
     """Return the protocols that a backend brings; empty for most."""
     return backend.protocols if isinstance(backend, OwnBackend) else ()
+
+
+_CHANGES = {
+    "thinking": "opens a thought, which is closed at once: the model answers without thinking",
+    "date": f"writes today's date, for which it gets {DATE}",
+}
+
+
+def describe_rendering(models: Mapping[Role, Backend]) -> list[str]:
+    """Say what had to be changed about prompts that chat templates make, by the identities of models."""
+    return [
+        f"the chat template of the {role} {change}"
+        for role, backend in models.items()
+        for name, change in _CHANGES.items()
+        if name in backend.identity
+    ]
 
 
 def find_limit(stream: Stream) -> float:

@@ -62,9 +62,10 @@ def _exchange_document(request: Request, reply: Reply | None, reading: str) -> d
     }
 
 
-def show_trials(judge: str, case: str, trials: Sequence[Trial]) -> Iterator[str]:
-    """Return trials as lines to print."""
+def show_trials(judge: str, case: str, trials: Sequence[Trial], notes: Sequence[str] = ()) -> Iterator[str]:
+    """Return trials as lines to print; ``notes`` are about their prompts."""
     yield f"judge {line(judge)} · case {line(case)}"
+    yield from map(line, notes)
     for trial in trials:
         yield ""
         yield from _trial_lines(trial)

@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
 from distract.models.transformers import embedded
 from distract.models.transformers.backend import Transformers, embedded_judge
-from distract.models.transformers.chat import EncodedRequest
+from distract.models.transformers.chat import Chat, EncodedRequest
 from distract.models.transformers.replies import make_reply
 
 RULES = "You compare two answers to one question. Look at whether each is correct and complete. Length, order and "
@@ -99,6 +100,22 @@ def test_other_layouts_give_the_same_verdicts(
     judge = embedded_judge(batch_tokens=150)
     vars(judge).update(_loaded=smollm2._loaded, _ends=smollm2._ends, _sharing=sharing)
     assert deviation(ask(judge, ROUND), plain_replies) <= 1e-5
+
+
+def test_label_is_read_after_the_closed_thought(smollm2: Transformers) -> None:
+    """Not inside of it, where the model says nothing yet."""
+
+    def replies(thought: str) -> dict[int, Reply]:
+        judge, tokenizer = embedded_judge(), deepcopy(smollm2._chat.tokenizer)
+        turns = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"
+        tokenizer.chat_template = f"{turns}<|im_start|>assistant\n{{{{ {thought!r} }}}}"
+        vars(judge).update(_loaded=smollm2._loaded, _ends=smollm2._ends, _sharing="packed", _attention="runs")
+        vars(judge)["_chat"] = Chat(tokenizer, "x")
+        return ask(judge, ROUND[:4])
+
+    closed = replies("<think>\n\n</think>\n\n")
+    assert replies("<think>\n") == closed
+    assert deviation(closed, replies("")) > 1e-3
 
 
 def test_resumed_round_gives_the_same_bits(small: Transformers) -> None:

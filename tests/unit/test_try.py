@@ -102,6 +102,16 @@ def test_dry_run_asks_nothing(run: Any) -> None:
     assert document["trials"][0]["orders"][0]["requests"][0]["answer"] is None
 
 
+def test_server_is_said_to_render_the_prompts(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    note = "the server renders these messages by a chat template of its own, which is not shown"
+    for name, notes in (("openai:gpt-x", [note]), ("planted:longer", [])):
+        ran = run("try", name, "--protocol", "pairwise", *OWN, "--dry-run")
+        shown = [line for line in ran.out.splitlines() if line in (note, "")]
+        assert shown[: len(notes) + 1] == [*notes, ""]
+        assert run("try", name, "--protocol", "pairwise", "--dry-run", "--json").document["notes"] == notes
+
+
 def test_case_of_data(run: Any) -> None:
     ran = run("try", "j.toml", "--case", "tweak-001")
     assert ran.code == 0
