@@ -284,17 +284,17 @@ def copy_of(smollm2: Transformers, template: str | None = None) -> Any:
 
 TURNS = "{% for m in messages %}<|im_start|>{{ m.role + '\n' + m.content }}<|im_end|>\n{% endfor %}"
 OPEN = "{{ '<|im_start|>assistant\n<think>\n' if add_generation_prompt else '' }}"
-TEXTS = "{% for m in messages %}{{ m.content }}{% endfor %}"
+SAID = "{% for m in messages %}{{ m.content }}{% endfor %}"
 THINK = "{{ '<think>\n' if add_generation_prompt else '' }}"
 TEMPLATES = {
     "granite": "{% if messages[0].role != 'system' %}{{ '<|im_start|>system\nToday\\'s Date: ' + "
     "strftime_now('%B %d, %Y') + '.\nYou help.<|im_end|>\n' }}{% endif %}" + TURNS,
     "deepseek": TURNS + OPEN,
-    "both": f"{{{{ strftime_now('%Y-%m-%d') }}}} {TEXTS}{THINK}",
+    "both": f"{{{{ strftime_now('%Y-%m-%d') }}}} {SAID}{THINK}",
     "optional": "{% if not date_string is defined %}{% set date_string = strftime_now('%d %b %Y') %}{% endif %}"
-    "{{ date_string }} " + TEXTS,
-    "closed": f"<think>{TEXTS}</think>",
-    "mentioned": f"{TEXTS} is not to <think>, answer:",
+    "{{ date_string }} " + SAID,
+    "closed": f"<think>{SAID}</think>",
+    "mentioned": f"{SAID} is not to <think>, answer:",
 }
 CHAT = "<|im_start|>system\n{}<|im_end|>\n<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n[["
 
