@@ -105,7 +105,7 @@ class HubModel:
         key, file = hashlib.sha256(text.encode()).hexdigest(), files.cache_folder() / CACHE_FILE
         known = recall(file).get(key) if paths else None
         if not isinstance(known, dict):
-            known = dict(self._chat.rendering)  # takes seconds, in which libraries are imported
+            known = dict(self._chat.template.rendering)  # takes seconds, in which libraries are imported
             keep(file, {**recall(file), key: known})
         return known
 
@@ -166,7 +166,7 @@ class HubModel:
         identified = vars(self).pop("_weights_id", None)
         if identified is not None and identified != self._weights_id:
             raise BackendError(f"the files of {self.name} changed while they were loaded; wait until they are complete")
-        if self._chat.rendering != vars(self).get("_template_id", self._chat.rendering):
+        if "_template_id" in vars(self) and self._template_id != self._chat.template.rendering:
             raise BackendError(f"the chat template of {self.name} is another than when it was identified; run again")
 
     def _libraries(self) -> tuple[Any, Any]:

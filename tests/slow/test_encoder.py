@@ -391,10 +391,12 @@ def test_only_what_a_template_needs_is_changed(
     smollm2: Transformers, template: str, rendering: dict[str, str], expected: str
 ) -> None:
     chat = Chat(copy_of(smollm2, TEMPLATES[template]), "x")
-    assert chat.rendering == rendering
+    assert chat.template.rendering == rendering
     for choices in (("A", "B"), ()):  # read and written answers alike
         assert chat.tokenizer.decode(chat.encode(make_request("Q", choices=choices)).prompt).find(expected) >= 0
-    assert Chat(chat.tokenizer, "x", invites=False).rendering == {n: v for n, v in rendering.items() if n == "date"}
+    assert Chat(chat.tokenizer, "x", invites=False).template.rendering == {
+        n: v for n, v in rendering.items() if n == "date"
+    }
 
 
 def test_every_spelling_of_a_thought_is_closed(smollm2: Transformers) -> None:

@@ -140,17 +140,14 @@ async def by_task(response):
     await asyncio.gather(asyncio.sleep(0), asyncio.to_thread(distract.sent, f"Task: {response}"))
     return len(response)
 
-def by_thread(response_a, response_b):
-    thread = threading.Thread(target=distract.sent, args=[f"Thread: {response_a}"])
-    thread.start()
-    thread.join()
-    return "a"
-
-def by_stray_threads(response):
-    thread = threading.Thread(target=distract.sent, args=[f"Stray: {response}"])
+def send_in_thread(response):
+    thread = threading.Thread(target=distract.sent, args=[f"Thread: {response}"])
     thread.start()
     thread.join()
     return 1.0
+
+def by_thread(response_a, response_b):
+    return send_in_thread(response_a)
 """
 
 
@@ -163,7 +160,7 @@ def by_stray_threads(response):
         ("by_own_account", "sent:\n  │ Is it right? Short. ‹key›\nanswer:\n  │ {"),
         ("by_task", 'sent:\n  │ Task: Short.\nanswer:\n  │ {"score": 6.0}'),
         ("by_thread", "sent:\n  │ Thread: A much longer one.\nanswer:"),
-        ("by_stray_threads", "read: score 1, in words\nsent by a thread of its own:\n  │ Stray: "),
+        ("send_in_thread", "read: score 1, in words\nsent by a thread of its own:\n  │ Thread: "),
     ],
 )
 def test_texts_that_a_function_sends_are_shown(run: Any, monkeypatch: pytest.MonkeyPatch, name: str, sent: str) -> None:

@@ -116,13 +116,7 @@ def judge(function: Any = None, /, **declaration: Any) -> Any:
 
 
 def sent(text: object) -> None:
-    """Let ``distract try`` show what a judge function sends to a model; it shows by itself what httpx sends.
-
-    Elsewhere this does nothing.
-
-    Args:
-        text: The prompt, or any object whose text shows it.
-    """
+    """Show a text that a judge function sends to a model in ``distract try``; does nothing elsewhere."""
     for record in RECORDS:
         record.append((CALL.get(), str(text)))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -29,12 +28,9 @@ _BENIGN = "Plain words: 1, 2 and 3.\n\nA second line"
 THOUGHTS: Mapping[str, str] = {
     **{f"<{name}>": f"</{name}>" for name in ("think", "thinking", "thought", "reasoning", "seed:think")},
     **{f"<|{name}|>": f"<|/{name}|>" for name in ("think", "thinking")},
-    "<|START_THINKING|>": "<|END_THINKING|>",
-    "<|begin_of_thought|>": "<|end_of_thought|>",
-    "<|inner_prefix|>": "<|inner_suffix|>",
-    "[THINK]": "[/THINK]",
-    "◁think▷": "◁/think▷",
-}
+    "<|START_THINKING|>": "<|END_THINKING|>", "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|inner_prefix|>": "<|inner_suffix|>", "[THINK]": "[/THINK]", "◁think▷": "◁/think▷",
+}  # fmt: skip
 """How templates open and close a thought."""
 _OPEN = re.compile(rf"({'|'.join(map(re.escape, THOUGHTS))})[ ]*(?:\n(?:(?!{_MARKER.pattern})[^<◁\[])*)?\Z")
 TELLS = re.compile("strftime_now|think|thought|reasoning|inner_prefix", re.IGNORECASE)
@@ -77,15 +73,10 @@ class Chat:
     def __init__(self, tokenizer: Any, name: str, invites: bool = True) -> None:
         """Take a model's tokenizer; ``invites`` ends a prompt with the start of the model's own turn."""
         self.tokenizer, self.name = tokenizer, name
-        self._template = Template(tokenizer, name, invites)
-        unflagged = [text for text, (_, token) in self._template.structure.items() if not token.special]
+        self.template = Template(tokenizer, name, invites)
+        unflagged = [text for text, (_, token) in self.template.structure.items() if not token.special]
         self._encoder = Encoder(tokenizer, unflagged)
         self._leads: dict[tuple[str, ...], str | None] = {}
-
-    @property
-    def rendering(self) -> Mapping[str, str]:
-        """What had to be changed about prompts, for the model's identity; empty for most models."""
-        return self._template.rendering
 
     def encode(self, request: Request) -> EncodedRequest:
         """Token ids of a request."""
@@ -112,7 +103,7 @@ class Chat:
         return EncodedRequest(head + tails[0][:shared], tuple(tail[shared:] for tail in tails))
 
     def _lay_out(self, request: Request) -> PromptLayout:
-        messages = self._template.merge_system(request.messages)
+        messages = self.template.merge_system(request.messages)
         roles = tuple(message.role for message in messages)
         texts = [message.content for message in messages]
         # Most texts are ASCII, for which no search is needed.
@@ -128,7 +119,7 @@ class Chat:
     def _make_layout(
         self, roles: tuple[str, ...], contents: Sequence[str], ends: Sequence[str], lead: str
     ) -> PromptLayout:
-        layout = self._template.layout(roles)
+        layout = self.template.layout(roles)
         assert layout is not None
         *first, last = layout
         stem = _fill_part(last, contents)
@@ -171,12 +162,12 @@ class Chat:
 
     def _encode_whole(self, roles: tuple[str, ...], contents: Sequence[str], end: str) -> Tokens:
         """Ids of the whole text at once, for tokenizers whose pieces do not add up; rejects text with structure."""
-        if any(self._template.special.search(text) for text in (*contents, end)):
+        if any(self.template.special.search(text) for text in (*contents, end)):
             raise BackendError(
                 f"the tokenizer of {self.name} cannot encode a text that contains one of its special tokens "
                 "as plain text; use another judge or the text without it"
             )
-        text = self._template.fill(roles, contents) + end
+        text = self.template.fill(roles, contents) + end
         options = {"add_special_tokens": False, "split_special_tokens": False, "verbose": False}
         return tuple(self.tokenizer(text, **options)["input_ids"])
 
@@ -222,14 +213,13 @@ class Template:
 
     @cached_property
     def rendering(self) -> Mapping[str, str]:
-        """See ``Chat.rendering``."""
+        """What has to be changed about prompts, for the model's identity; empty for most models."""
         if not TELLS.search(self._source):
             return {}
-        texts, others = (
-            [self._apply(roles, date) for roles in (("user",), ("system", "user"))] for date in (DATE, "1 Jan 1970")
-        )
-        is_open = self._invites and any(_OPEN.search(text or "") for text in texts)
-        return {**({"thinking": "closed"} if is_open else {}), **({"date": DATE} if texts != others else {})}
+        dates = DATE, dict.fromkeys(DATE, "?")
+        texts, others = ([self._apply(roles, date) for roles in (("user",), ("system", "user"))] for date in dates)
+        needs = {"thinking": "closed"} if self._invites and any(_OPEN.search(text or "") for text in texts) else {}
+        return needs if texts == others else {**needs, "date": TEMPLATE["date_string"]}
 
     def merge_system(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The messages, the system message moved into the first user turn if the template has no system role."""
@@ -262,7 +252,7 @@ class Template:
             text = f"{text.rstrip()}\n\n{THOUGHTS[thought[1]]}\n\n"
         return text
 
-    def _apply(self, roles: Sequence[str], date: str) -> str | None:
+    def _apply(self, roles: Sequence[str], date: Mapping[str, str]) -> str | None:
         """The text as the template writes it on a date."""
         turns = [{"role": role, "content": _marker(number)} for number, role in enumerate(roles)]
         values = {**TEMPLATE, "tokenize": False, "add_generation_prompt": self._invites}
@@ -293,12 +283,9 @@ class Template:
         return tuple(layout)
 
 
-def _fix_date(date: str) -> str:
+def _fix_date(date: Mapping[str, str]) -> str:
     """A macro that takes the place of the function for today's date: a template sees no function passed to it."""
-    day = datetime.strptime(date, "%d %b %Y")
-    codes = {f"%{code}": day.strftime(f"%{code}") for code in "aAbBdjmyYHIMSp"}
-    codes |= {"%-d": str(day.day), "%e": f"{day.day:2}", "%-m": str(day.month), "%F": str(day.date())}
-    calls = "".join(f".replace('{code}', '{text}')" for code, text in codes.items())
+    calls = "".join(f".replace('{code}', '{text}')" for code, text in date.items())
     return f"{{% macro strftime_now(format) %}}{{{{ format{calls} }}}}{{% endmacro %}}\n"  # trim_blocks takes the break
 
 
