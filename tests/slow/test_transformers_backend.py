@@ -1,5 +1,6 @@
 """Test verdicts from real and tiny random models: the layout of forwards does not change the numbers."""
 
+import json
 import math
 import subprocess
 import sys
@@ -142,7 +143,8 @@ def test_embedded_identity_imports_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == embedded.SHA256
-    assert embedded_judge(dtype="bfloat16").identity["dtype"] == "bfloat16"
+    identity = {"model": embedded.NAME, "revision": embedded.SHA256, "engine": "transformers", "dtype": "bfloat16"}
+    assert json.dumps(dict(embedded_judge(dtype="bfloat16").identity)) == json.dumps(identity)
 
 
 def test_oversized_prompt_is_a_failed_reply(smollm2: Transformers) -> None:
