@@ -25,7 +25,7 @@ from distract.core.errors import PLUGIN_ERRORS, BackendError, describe_error, re
 from distract.core.plugin import Protocol
 from distract.core.records import NO_REPLY, Reply, Request
 from distract.judging.functions import verdicts
-from distract.judging.functions.declaration import JudgeFunction
+from distract.judging.functions.declaration import CALL, JudgeFunction
 from distract.judging.functions.digest import identify
 from distract.judging.functions.protocol import bind, make_protocol
 
@@ -214,6 +214,7 @@ class FunctionBackend:
         return CallStream(self.name, self._call, self._read, loop=self._loop, **self._settings)
 
     def _call(self, request: Request) -> Any:
+        CALL.set(request.key)
         positional, keywords = self._binding.arrange(json.loads(request.messages[0].content))
         return self._function.function(*positional, **keywords)
 
