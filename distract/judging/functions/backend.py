@@ -26,7 +26,7 @@ from distract.core.plugin import Protocol
 from distract.core.records import NO_REPLY, Reply, Request
 from distract.judging.functions import verdicts
 from distract.judging.functions.declaration import CALL, JudgeFunction
-from distract.judging.functions.digest import identify
+from distract.judging.functions.digest import identify, list_changes
 from distract.judging.functions.protocol import bind, make_protocol
 
 QUEUED = 128
@@ -195,7 +195,8 @@ class FunctionBackend:
     ) -> None:
         self.name, self._function = name or function.name, function
         self._binding = bind(function.function, self.name)
-        self.identity: Mapping[str, str] = identify(function)
+        self._places: dict[str, bytes] = {}
+        self.identity: Mapping[str, str] = identify(function, self._places)
         self.protocols: tuple[Protocol, ...] = (make_protocol(function, self._binding),)
         self.cache = function.cache
         self._settings: dict[str, Any] = {"most": concurrency, "timeout": timeout, "fail_fast": fail_fast}
@@ -212,6 +213,21 @@ class FunctionBackend:
     def open(self) -> CallStream:
         """See ``StreamingBackend.open``."""
         return CallStream(self.name, self._call, self._read, loop=self._loop, **self._settings)
+
+    def review(self) -> str:
+        """Say once what the calls changed in the function; empty if nothing."""
+        after, changed = dict[str, bytes](), list[str]()
+        with contextlib.suppress(Exception):  # a lost call may be changing it now
+            if self._places:
+                identify(self._function, after)
+                changed = list_changes(self._places, after)
+        if not changed:
+            return ""
+        self._places = {}
+        return (
+            f"{self.name}: its {', '.join(changed[:3])} changed during the run; replies are stored under the state "
+            "before the first call. Declare a version if no verdict depends on it, else cache=False"
+        )
 
     def _call(self, request: Request) -> Any:
         CALL.set(request.key)
