@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -398,6 +399,60 @@ def test_an_error_is_an_invalid_verdict_or_the_end(tmp_path: Path) -> None:
     errors.append(BackendError("the service is down"))
     with pytest.raises(BackendError, match="the service is down"):
         judge_once(judge, tmp_path / "u")
+
+
+class TransportError(Exception):
+    """As httpx names it."""
+
+
+def raise_from(cause: BaseException) -> ValueError:
+    """An error of the judge's own about a lost connection."""
+    error = ValueError("no verdict")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@each("error", ConnectionResetError(104, "reset"), TransportError("closed"), raise_from(BrokenPipeError()))
+def test_a_lost_connection_is_asked_again(
+    error: Exception, is_async: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judge(a: str, b: str) -> str:
+        calls.append(a)
+        if len(calls) < works_at:
+            raise error
+        return "A"
+
+    async def judge_later(a: str, b: str) -> str:
+        return judge(a, b)
+
+    monkeypatch.setattr("distract.judging.functions.backend.PAUSE", 0.0)
+    calls, works_at, function = list[str](), 3, distract.judge(version="1")(judge_later if is_async else judge)
+    assert judge_once(function, tmp_path / "s").failure is None
+    assert len(calls) >= 3
+    calls, works_at = [], 10**6
+    with pytest.raises(BackendError, match=r"2 of 2 requests got no reply: .*, 6 attempts"):
+        judge_once(function, tmp_path / "t")
+    pairs = [Comparison(one, *one.originals[:2]) for one in distract.load("tweakset")[:6]]
+    with (
+        pytest.raises(BackendError, match=r"reaches no server: .*, 6 attempts"),
+        Judge("f", FunctionBackend(declare(function)), store=tmp_path / "u") as model,
+    ):
+        model.run_all(ask_in_orders(model.backend.protocols[0], pair) for pair in pairs)
+
+
+def test_the_working_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(a: str, b: str) -> str:
+        os.chdir(tmp_path / "other")
+        return "A"
+
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "judge.py").write_text("import os\nos.chdir('other')\ndef judge(a, b): return 'A'\n")
+    find("judge.py:judge")
+    assert Path.cwd() == tmp_path
+    assert judge_once(judge, Path("s")).failure is None
+    assert (Path.cwd(), (tmp_path / "s").is_file()) == (tmp_path, True)
 
 
 @each("cache, calls", (False, 4), (True, 2))
