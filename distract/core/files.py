@@ -118,13 +118,6 @@ def cache_folder() -> Path:
     return (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
 
 
-def move_folder(folder: Path, target: Path, scratch: Path) -> None:
-    """Move a whole folder to its place; what is there goes to ``scratch``, a new name on the same disk."""
-    if target.exists():
-        target.rename(scratch)
-    folder.rename(target)
-
-
 def remove(path: Path) -> None:
     check_ownership(path)
     path.unlink(missing_ok=True)
