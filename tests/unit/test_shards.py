@@ -155,7 +155,7 @@ def test_merge_deletes_nothing_and_refuses_what_is_not_its_own(name: str) -> Non
     (merged / name).parent.mkdir(exist_ok=True)
     (merged / name).write_text("mine")
     before = contents(merged / "runs") if "/" in name else contents(merged)
-    with pytest.raises(UsageError, match=f"^merged: holds {name.partition('/')[0]}, which no merge writes; move it, or"):
+    with pytest.raises(UsageError, match=f"^merged: holds {name.partition('/')[0]}, which no merge writes; move it"):
         join(paths)
     assert (contents(merged / "runs") if "/" in name else contents(merged)) == before
 
