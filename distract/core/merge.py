@@ -145,7 +145,7 @@ def merge(shards: Sequence[ShardRun], out: Path, command: str = "") -> FinishedR
     study = registry.get_study(str(parameters.get("command", "attack")))
     sums = study.measures(parameters)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        files.make_folder(out.parent)
         with TemporaryDirectory(prefix=f".{out.name}.", suffix=".part", dir=out.parent) as folder:
             part = Path(folder) / "run"
             with Recorder(part, parameters, header.source, keep_text, versions=header.versions) as record:

