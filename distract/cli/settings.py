@@ -159,7 +159,7 @@ def _read_option(
 ) -> dict[str, Any]:
     """Convert a setting to parameters, and check it as its option would be."""
     setting = option.setting
-    if setting.typed:
+    if setting.typed and setting.name not in repeated:
         raise setting_error(project.path, at, f"only on the command line: {setting.typed}")
     if setting.name == "model_options":
         return _read_model_options(project.path, at, value, repeated)
@@ -192,9 +192,8 @@ def _read_model_options(path: Path, at: tuple[str, ...], value: object, repeated
     for name, one in values.items():
         setting = known_settings()[name]
         problem = f"only on the command line: {setting.typed}" if setting.typed else None
-        if not problem and name not in repeated:
-            problem = find_hazard(path, replace(setting, flag=flag(name)), one)
-        if problem:
+        problem = problem or find_hazard(path, replace(setting, flag=flag(name)), one)
+        if problem and name not in repeated:
             raise setting_error(path, (*at, setting.key), problem)
     return values
 

@@ -113,8 +113,6 @@ def read_project(path: Path) -> Project:
 def find_hazard(file: Path, setting: Setting, value: object) -> str | None:
     """Say why a stranger's file must not set this value, which the command line may repeat."""
     advice = f"name it on the command line, with {setting.flag}"
-    if setting.writes == "file":
-        return f"names a file to write over; {advice}"
     home = Path(os.path.realpath(file.parent))
     root = next((folder for folder in (home, *home.parents) if os.path.lexists(folder / ".git")), home)
     for kind, text in setting.leads(value):
