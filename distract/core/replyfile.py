@@ -249,7 +249,7 @@ def _open(path: Path) -> sqlite3.Connection:
         files.make_folder(path.parent)
         if path.exists() and not path.is_file():
             raise OSError("it is not a regular file")
-        for end in _SUFFIXES[1:]:
+        for end in (*_SUFFIXES[1:], "-journal"):
             files.check_ownership(Path(f"{path}{end}"))
         if not path.exists():  # never close one that is in use: that would release the locks of this process
             with suppress(FileExistsError):  # SQLite gives its other files the mode of this one

@@ -12,6 +12,7 @@ import re
 import reprlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -116,15 +117,17 @@ def find_hazard(file: Path, setting: Setting, value: object) -> str | None:
     home = Path(os.path.realpath(file.parent))
     root = next((folder for folder in (home, *home.parents) if os.path.lexists(folder / ".git")), home)
     for kind, text in setting.leads(value):
-        places = [Path(os.path.realpath(one)) for one in (text, os.path.expanduser(text))]  # noqa: PTH111
         if kind == "code":
             return f"names a file that runs code or decides where your keys go; {advice}"
         if kind == "server" and _is_foreign(text):
             return f"names a server on another machine; {advice}"
-        if kind == "path" and setting.writes and any(home not in p.parents or ".git" in p.parts for p in places):
-            return f"leads out of the folder of this file; {advice}"
-        if kind == "path" and not all(place.is_relative_to(root) for place in places):
-            return f"leads out of the folder of this project; {advice}"
+        if kind == "path":
+            places = [Path(os.path.realpath(one)) for one in (text, os.path.expanduser(text))]  # noqa: PTH111
+            if setting.writes and any(home not in place.parents or ".git" in place.parts for place in places):
+                return f"leads out of the folder of this file; {advice}"
+            links = (Path(os.path.realpath(one)) for one in Path(text).rglob("*") if one.is_symlink())
+            if not all(place.is_relative_to(root) for place in chain(places, () if setting.writes else links)):
+                return f"leads out of the folder of this project; {advice}"
     return None
 
 

@@ -498,7 +498,7 @@ def test_linked_folder_and_hard_linked_copy_can_be_read(run: Run) -> None:
     assert load(Path("copy")).flaw is None
 
 
-@each("name", "", "runs", "replies.sqlite", "replies.sqlite-wal", "replies.sqlite.lock")
+@each("name", "", "runs", "replies.sqlite", "replies.sqlite-wal", "replies.sqlite-journal", "replies.sqlite.lock")
 @each("leads", "elsewhere", "nowhere")
 def test_own_folder_is_never_a_link_nor_holds_one(run: Run, tmp_path: Path, name: str, leads: str) -> None:
     """A repository may contain it, to have files written where it leads."""

@@ -147,6 +147,7 @@ def test_help_works_with_a_wrong_file(run: Any) -> None:
         ("data = '../cases.jsonl'", "data: leads out of the folder of this project"),
         ("data = 'table:link/cases.csv'", "data: leads out of the folder of this project"),
         ("data = 'csv:///etc/passwd'", "data: names a server on another machine"),
+        ("data = 'here'", "data: leads out of the folder of this project"),
         ("data = 'here/link'", "data: leads out of the folder of this project"),
         ("responses = ['a.jsonl', ' ~/secret']", "responses: leads out of the folder of this project"),
         ("judge = '~/model'", "judge: leads out of the folder of this project"),
