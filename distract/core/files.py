@@ -121,6 +121,12 @@ def create(path: Path, mode: int = _FILE_MODE) -> IO[str]:
     return open(path, "x", encoding="utf-8", newline="\n", opener=partial(os.open, mode=mode))
 
 
+def touch(path: Path) -> None:
+    """Create an empty internal file; never open one that exists, since closing it would release the locks on it."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _FILE_MODE))
+
+
 def replace(path: Path, text: str) -> None:
     """Replace an internal file in one step: a reader sees the old text or the new one, never half of it."""
     check_ownership(path)
@@ -131,7 +137,7 @@ def replace(path: Path, text: str) -> None:
 
 
 def move(path: Path, target: Path) -> None:
-    """Move an internal file over another in one step."""
+    """Move an internal file over another, or a folder to a new place, in one step."""
     check_ownership(target)
     path.replace(target)
 

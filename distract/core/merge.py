@@ -156,7 +156,7 @@ def merge(shards: Sequence[ShardRun], out: Path, command: str = "") -> FinishedR
                 total = sums.result()
                 text = record.finish(study.document(parameters, total), _sum_manifests(shards, command))
             if not out.exists():
-                part.rename(out)
+                files.move(part, out)
             else:
                 with occupy(out):
                     _check_out(shards, out)  # a file may have come since

@@ -251,9 +251,7 @@ def _open(path: Path) -> sqlite3.Connection:
             raise OSError("it is not a regular file")
         for end in (*_SUFFIXES[1:], "-journal"):
             files.check_ownership(Path(f"{path}{end}"))
-        if not path.exists():  # never close one that is in use: that would release the locks of this process
-            with suppress(FileExistsError):  # SQLite gives its other files the mode of this one
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        files.touch(path)  # SQLite gives its other files the mode of this one
     db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
     try:
         tables = {name for (name,) in _retry_execute(db, "select name from sqlite_master where type = 'table'")}
