@@ -65,17 +65,17 @@ def check(options: _Checking) -> None:
 
     Ends with 0 if the judge is unchanged, and with 1 if it has drifted or is another judge.
     """
-    from distract.cli.settings import find_hazard
     from distract.studies.anchors import session, view
     from distract.studies.anchors.anchor_file import read_anchors
     from distract.studies.execution import set_up
+    from distract.studies.project import find_hazard
 
     file, judge = options.file, options.judge
     anchor_set = read_anchors(file)
     if judge is None:
         judge = anchor_set.judge
         # The file may be a stranger's.
-        if problem := find_hazard(file.parent, describe(CheckOptions)["judge"], judge):
+        if problem := find_hazard(file, describe(CheckOptions)["judge"], judge):
             raise UsageError(f"{file}: its judge {problem}")
     setup = set_up(options, terminal(), judge=judge)
     size, most = len(anchor_set.anchors), session.estimate_check(anchor_set, setup)

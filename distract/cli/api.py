@@ -19,7 +19,7 @@ from distract.core.job import FinishedRun, summarise
 from distract.core.records import Case, Rewrite, Row
 from distract.core.signals import raise_signals
 from distract.data import datasets
-from distract.models.options import seed_option
+from distract.models.options import describe, seed_option
 from distract.models.ranges import PATH
 from distract.report.phrases import data_lines
 from distract.studies import execution
@@ -223,11 +223,14 @@ def _check_settings(path: Path | None) -> None:
 
     from distract.cli.main import cli
     from distract.cli.settings import read_settings_file
+    from distract.models.provider import known_settings
 
     parent = click.Context(cli)
     command = cli.get_command(parent, "gate")
     assert command is not None
-    read_settings_file(command, click.Context(command, parent=parent), None if path is None else str(path))
+    unused = {*describe(GateOptions), *known_settings()}  # a call takes nothing else from the file
+    context = click.Context(command, parent=parent)
+    read_settings_file(command, context, None if path is None else str(path), unused)
 
 
 @dataclass(frozen=True, kw_only=True)

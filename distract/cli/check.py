@@ -14,7 +14,7 @@ from distract.cli.shared import print_result, warn
 from distract.cli.terminal import terminal
 from distract.core.printable import count
 from distract.models.options import ModelOptions, Options, narrow, setting
-from distract.models.ranges import PATH, SHARE, Several
+from distract.models.ranges import DATA_TEXT, PATH, SHARE, Several
 from distract.rewriting.generator_options import VerifierOptions
 from distract.studies.options import JsonOptions, StoreOptions
 
@@ -28,9 +28,11 @@ class _Options(VerifierOptions, StoreOptions, ModelOptions, JsonOptions):
         (), "texts or run", Several(PATH), argument=True, metavar="ORIGINAL REWRITE | RUN"
     )
     labelled: Path | None = setting(None, "JSON Lines of rewrites labelled faithful or changed", PATH)
-    attack: str | None = setting(None, "attack that the rewrite is meant for: also checks its marker", runs=True)
+    attack: str | None = setting(None, "attack that the rewrite is meant for: also checks its marker")
     prompt: Path | None = setting(None, "file of the prompt that both texts answer", PATH)
-    constraints: tuple[str, ...] = setting((), 'format to keep, as {"kind": ...}; repeatable', flag="--constraint")
+    constraints: tuple[str, ...] = setting(
+        (), 'format to keep, as {"kind": ...}; repeatable', DATA_TEXT, flag="--constraint"
+    )
     max_missed_rate: float = setting(
         0.15, "changed rewrites that may be accepted; with --verifier, finds a threshold", SHARE
     )

@@ -55,7 +55,8 @@ class Command(click.Command):
                 raise click.UsageError(f"Option {names!r} is given {times} times; give it once.", context)
         # A wrong file must not hide the help.
         is_help = any(option == self.get_help_option(context) for option in order)
-        settings = None if is_help else self._read_settings(context, values.get("config"))
+        engine = [text.partition("=")[0].strip().replace("-", "_") for text in values.get("model_options") or ()]
+        settings = None if is_help else self._read_settings(context, values.get("config"), {*values, *engine})
         rest = super().parse_args(context, args)
         if "model_options" in context.params:
             self._apply_model_options(context, settings)
@@ -79,13 +80,13 @@ class Command(click.Command):
             return f"; did you mean {near[0]}?"
         return f"; `{context.command_path} --help` lists its options"
 
-    def _read_settings(self, context: click.Context, path: Any) -> FileSettings | None:
+    def _read_settings(self, context: click.Context, path: Any, repeated: set[str]) -> FileSettings | None:
         with suppress(OSError):  # a gate reports it, if it needs the file
             if path is None and find_project() is None:
                 return None
         from distract.cli.settings import read_settings_file  # most folders have no settings
 
-        if settings := read_settings_file(self, context, path):
+        if settings := read_settings_file(self, context, path, repeated):
             context.meta[_SETTINGS] = settings
             context.default_map = settings.defaults
         return settings

@@ -22,7 +22,7 @@ A run finds:
 
 @dataclass(frozen=True, kw_only=True)
 class _Options(OptionGroup):
-    html: Path = setting(Path("distract-demo.html"), "page to write", PATH, writes=True)
+    html: Path = setting(Path("distract-demo.html"), "page to write", PATH, writes="file")
 
 
 @command(_Options)

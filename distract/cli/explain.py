@@ -14,8 +14,8 @@ from distract.cli.shared import echo_json, exit_with, warn
 from distract.cli.terminal import terminal
 from distract.core.printable import count
 from distract.models.options import setting
-from distract.models.ranges import COUNT, PATH
-from distract.studies.options import DATA_TEXT, JsonOptions, JudgeOptions
+from distract.models.ranges import COUNT, DATA_TEXT, PATH
+from distract.studies.options import JsonOptions, JudgeOptions
 
 if TYPE_CHECKING:
     from distract.core.records import Case, Role
@@ -30,10 +30,8 @@ if TYPE_CHECKING:
 class _Options(JudgeOptions, JsonOptions):
     run: Path = setting(MISSING, "run folder", PATH, argument=True, metavar="RUN")
     case: str | None = setting(None, "case of the run", DATA_TEXT, argument=True, metavar="[CASE]")
-    protocols: tuple[str, ...] = setting(
-        (), "only flips by this way of asking; repeatable", flag="--protocol", runs=True
-    )
-    attacks: tuple[str, ...] = setting((), "only flips under this attack; repeatable", flag="--attack", runs=True)
+    protocols: tuple[str, ...] = setting((), "only flips by this way of asking; repeatable", flag="--protocol")
+    attacks: tuple[str, ...] = setting((), "only flips under this attack; repeatable", flag="--attack")
     clearest: int | None = setting(
         None, "the N clearest flips of the run, and the words they share", COUNT, metavar="N"
     )

@@ -27,11 +27,9 @@ class _Options(ViewOptions):
     run: Path = setting(MISSING, "run folder", PATH, argument=True, metavar="RUN")
     top: int | None = setting(10, "flips or disagreements to show, the clearest first, or all", TOP)
     attacks: tuple[str, ...] = setting(
-        (), "only flips under this attack; repeatable. Default: no controls", flag="--attack", runs=True
+        (), "only flips under this attack; repeatable. Default: no controls", flag="--attack"
     )
-    protocols: tuple[str, ...] = setting(
-        (), "only those by this way of asking; repeatable", flag="--protocol", runs=True
-    )
+    protocols: tuple[str, ...] = setting((), "only those by this way of asking; repeatable", flag="--protocol")
     outcomes: tuple[FlipOutcome, ...] = setting(
         ("flip",),
         "loser wins, loser ties, or winner loses after its rewrite; repeatable",
@@ -39,7 +37,7 @@ class _Options(ViewOptions):
         flag="--outcome",
     )
     table: Path | None = output(
-        None, "CSV file to write, a line for each, texts in full", PATH, flag="--csv", writes=True
+        None, "CSV file to write, a line for each, texts in full", PATH, flag="--csv", writes="file"
     )
 
 

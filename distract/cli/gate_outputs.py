@@ -10,7 +10,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,13 +19,11 @@ import click
 
 from distract.cli.command import Command
 from distract.cli.pages import check_free, resolve_path
-from distract.cli.settings import find_hazard
 from distract.core import files
-from distract.core.errors import DistractError, PluginError, UsageError
-from distract.models.options import OptionGroup, describe
+from distract.core.errors import DistractError, PluginError
+from distract.models.options import OptionGroup
 from distract.models.ranges import FLAG, PATH
 from distract.studies.options import output
-from distract.studies.project import find_project, read_project
 
 if TYPE_CHECKING:
     from distract.core.records import Rewrite, Row
@@ -37,11 +35,11 @@ if TYPE_CHECKING:
 class OutputOptions(OptionGroup):
     """Reports of a gate beside the terminal."""
 
-    junit: Path | None = output(None, "JUnit XML to write, a test case for each check", PATH, writes=True)
+    junit: Path | None = output(None, "JUnit XML to write, a test case for each check", PATH, writes="file")
     github: bool | None = output(
         None, "print GitHub Actions annotations and write its job summary. Default: on in GitHub Actions", FLAG
     )
-    summary: Path | None = output(None, "Markdown to write: the job summary", PATH, writes=True)
+    summary: Path | None = output(None, "Markdown to write: the job summary", PATH, writes="file")
 
 
 @dataclass(frozen=True)
@@ -161,10 +159,6 @@ class GateCommand(Command):
             for argument, value in zip(arguments, [*arguments[1:], ""], strict=True):
                 name, equals, joined = argument.partition("=")
                 paths += [Path(joined if equals else value)] if name == "--junit" else []
-            with suppress(UsageError, OSError, LookupError, TypeError):
-                project = read_project(find_project() or Path())  # not all its settings, which may need a plug-in
-                path = project.path.parent / {**project.table, **(project.command("gate") or {})}["junit"]
-                paths += [] if find_hazard(project.path.parent, describe(OutputOptions)["junit"], str(path)) else [path]
             stage = "finish" if isinstance(error, PluginError) else "begin"
             for path in filter(_is_ours, paths):
                 verdict = inconclusive_verdict(f"the gate did not {stage}: {why}")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class _FileOptions(DrawOptions, StoreOptions, ModelOptions, JsonOptions):
-    out: Path = setting(MISSING, "JSON Lines file to write", FILE, writes=True)
+    out: Path = setting(MISSING, "JSON Lines file to write", FILE, writes="file")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,19 +35,17 @@ class _RewriteOptions(ScopeOptions, _FileOptions):
     measures: tuple[str, ...] = setting(
         (), "measures that the rewrites are for. Default: all that fit", flag="--measure"
     )
-    generator: str = rewriting("rules", "who rewrites: rules, or a model", runs=True)
+    generator: str = rewriting("rules", "who rewrites: rules, or a model")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _MakingOptions(TextOptions, _FileOptions):
-    generator: str = rewriting(MISSING, "model that writes, named like a judge", runs=True)
+    generator: str = rewriting(MISSING, "model that writes, named like a judge")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _PairOptions(DataOptions, _MakingOptions):
-    verifier: str | None = rewriting(
-        None, "model that checks whether each answer says what the reference says", runs=True
-    )
+    verifier: str | None = rewriting(None, "model that checks whether each answer says what the reference says")
 
 
 @dataclass(frozen=True, kw_only=True)

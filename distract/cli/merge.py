@@ -18,7 +18,7 @@ from distract.studies.options import PageOptions, ViewOptions
 @dataclass(frozen=True, kw_only=True)
 class _Options(PageOptions, ViewOptions):
     shards: tuple[Path, ...] = setting(MISSING, "run folders", Several(PATH), argument=True, metavar="RUN...")
-    out: Path = setting(MISSING, "run folder to write", PATH, writes=True)
+    out: Path = setting(MISSING, "run folder to write", PATH, writes="own")
 
 
 @command(_Options)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from distract.cli.parameters import Option
 from distract.cli.terminal import terminal
 from distract.core import files
 from distract.core.errors import UsageError
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from distract.core.shard import Shard
     from distract.report.blocks import Block
     from distract.studies.options import PageOptions
-
-OUTPUTS = frozenset({"html", "markdown", "junit", "summary", "table", "parquet"})
-"""Parameters that name a file to write."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,11 @@ def protected_paths(params: Mapping[str, Any]) -> Iterator[Path]:
     from distract.core.store import DEFAULT_PATH
 
     yield params.get("store") or DEFAULT_PATH
+    command = click.get_current_context().command
+    outputs = {one.name for one in command.params if isinstance(one, Option) and one.setting.writes == "file"}
     for name, value in params.items():
         for one in value if isinstance(value, tuple) else (value,):
-            if isinstance(one, str | Path) and name not in OUTPUTS:
+            if isinstance(one, str | Path) and name not in outputs:
                 # What is no path itself may be FORMAT:PATH, or python:PATH:FUNCTION.
                 # A name that is too long is no path; ``Path.exists`` raises for it.
                 parts = [] if os.path.exists(one) else str(one).split(":")  # noqa: PTH110
@@ -107,7 +107,7 @@ def check_free(path: Path, needed: Iterable[Path], option: str) -> None:
 def check_out(out: Path) -> None:
     """Check that a command can write its file, and that it is none of its inputs; a dry run writes none."""
     if not terminal().is_dry:
-        check_free(out, protected_paths({**click.get_current_context().params, "out": None}), "--out")
+        check_free(out, protected_paths(click.get_current_context().params), "--out")
 
 
 def resolve_path(path: Path) -> Path:

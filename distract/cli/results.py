@@ -24,9 +24,9 @@ class _Options(PageOptions, ViewOptions):
     run: Path = setting(MISSING, "run folder", PATH, argument=True, metavar="RUN")
     paper: bool = output(False, "add flips over all pairs, as the paper counts them")
     table: Path | None = output(
-        None, "CSV file to write: the comparisons of the run, one a line", PATH, flag="--csv", writes=True
+        None, "CSV file to write: the comparisons of the run, one a line", PATH, flag="--csv", writes="file"
     )
-    parquet: Path | None = output(None, "Parquet file to write: the same table", PATH, writes=True)
+    parquet: Path | None = output(None, "Parquet file to write: the same table", PATH, writes="file")
 
 
 @command(_Options)

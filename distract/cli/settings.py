@@ -1,16 +1,14 @@
 """Defaults of options from a project's file: its settings for all commands, and the command's own table over them.
 
-A value is checked exactly as the option would be. The working folder may be a stranger's, so a file cannot run code
-(``trust-remote-code``), decide which server gets a key from the environment (``catalogue``, addresses), or have a file
-written outside its own folder.
+A value is checked exactly as the option would be. The working folder may be a stranger's, so a file cannot run code,
+name a server on another machine, lead out of its project or have a file written over: such a value counts only if the
+command line repeats the option.
 """
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from click.core import ParameterSource
 
 from distract.cli.parameters import Option
 from distract.core.errors import UnknownName, UsageError
-from distract.models.options import COMMON, Setting, split_setting
+from distract.models.options import COMMON, flag, split_setting
 from distract.models.ranges import FilePath
 from distract.studies.options import find_moved
 from distract.studies.project import (
@@ -28,18 +26,13 @@ from distract.studies.project import (
     TABLE,
     Project,
     describe_value,
+    find_hazard,
     find_project,
     read_project,
     read_value,
     setting_error,
     shorten,
 )
-
-KEYS = ("DISTRACT_API_KEY", "OPENAI_API_KEY")
-"""Variables that hold keys which a server named by an address may be sent."""
-
-_CODE = re.compile(r"^python:|\.(?:py|toml)(?:[:+]|$)", re.MULTILINE)
-"""A judge function, a Python file or a judge file, also where attacks are joined."""
 
 
 @dataclass
@@ -90,8 +83,13 @@ class FileSettings:
             print_lines([f"settings: {where}: {', '.join(names)}"])
 
 
-def read_settings_file(command: click.Command, context: click.Context, path: str | None) -> FileSettings | None:
-    """Read what a file, by default the nearest one, sets for a command; None if there is none."""
+def read_settings_file(
+    command: click.Command, context: click.Context, path: str | None, repeated: Collection[str] = ()
+) -> FileSettings | None:
+    """Read what a file, by default the nearest one, sets for a command; None if there is none.
+
+    Options and settings of engines that are ``repeated`` elsewhere may have any value here, which does not count.
+    """
     try:
         file = Path(path) if path is not None else find_project()
     except OSError:
@@ -116,7 +114,7 @@ def read_settings_file(command: click.Command, context: click.Context, path: str
                     _refuse_key(project, (*at, key), key, {*options, *limits})
                 _check_shared(project, key, group, context)
             else:
-                values = _read_option(project, where, value, options[key])
+                values = _read_option(project, where, value, options[key], repeated)
                 if any(str(layer.get(name, new)) != str(new) for name, new in values.items()):
                     raise setting_error(project.path, where, "is set here and in another key, to different values")
                 layer.update(values)
@@ -156,25 +154,27 @@ def _refuse_key(project: Project, at: tuple[str, ...], key: str, known: Collecti
     raise setting_error(project.path, project.at(*at), problem)
 
 
-def _read_option(project: Project, at: tuple[str, ...], value: object, option: Option) -> dict[str, Any]:
+def _read_option(
+    project: Project, at: tuple[str, ...], value: object, option: Option, repeated: Collection[str]
+) -> dict[str, Any]:
     """Convert a setting to parameters, and check it as its option would be."""
     setting = option.setting
-    if setting.typed:
+    if setting.typed and setting.name not in repeated:
         raise setting_error(project.path, at, f"only on the command line: {setting.typed}")
     if setting.name == "model_options":
-        return _read_model_options(project.path, at, value)
+        return _read_model_options(project.path, at, value, repeated)
     each = getattr(setting.kind, "each", setting.kind)
     values = value if option.multiple and isinstance(value, list) else [value]
     checked = [read_value(project.path, at, each, one) for one in values]
     if isinstance(setting.kind, FilePath):
         checked = [str(project.path.parent / str(text)) for text in checked]
-    for one in checked:
-        if problem := find_hazard(project.path.parent, setting, one):
+    for one in checked if setting.name not in repeated else ():
+        if problem := find_hazard(project.path, setting, one):
             raise setting_error(project.path, at, problem)
     return {setting.name: tuple(checked) if option.multiple else checked[0]}
 
 
-def _read_model_options(path: Path, at: tuple[str, ...], value: object) -> dict[str, Any]:
+def _read_model_options(path: Path, at: tuple[str, ...], value: object, repeated: Collection[str]) -> dict[str, Any]:
     from distract.models.provider import known_settings, read_settings
 
     try:
@@ -192,37 +192,10 @@ def _read_model_options(path: Path, at: tuple[str, ...], value: object) -> dict[
     for name, one in values.items():
         setting = known_settings()[name]
         problem = f"only on the command line: {setting.typed}" if setting.typed else None
-        if problem := problem or find_hazard(path.parent, setting, one):
+        problem = problem or find_hazard(path, replace(setting, flag=flag(name)), one)
+        if problem and name not in repeated:
             raise setting_error(path, (*at, setting.key), problem)
     return values
-
-
-def find_hazard(folder: Path, setting: Setting, value: object) -> str | None:
-    """Say why a stranger's file must not set this value."""
-    if setting.writes:
-        inside = Path(os.path.realpath(folder))
-        if inside not in Path(os.path.realpath(str(value))).parents:
-            return f"leads out of the folder of this file; name it with {setting.flag}"
-    if not setting.runs:
-        return None
-    if _CODE.search(str(value)):
-        why = "names a file that runs code or decides where your keys go"
-        return f"{why}; name it on the command line, with {setting.flag}"
-    if _is_foreign(str(value)) and (variable := next(filter(os.environ.get, KEYS), None)):
-        return f"names a server; to send it the key in {variable}, name it on the command line"
-    return None
-
-
-def _is_foreign(text: str) -> bool:
-    from distract.models.server.addresses import is_near, parse_address
-
-    if not text.strip().lower().startswith(("http:", "https:")):
-        return False
-    try:
-        host = parse_address(text.partition("#")[0]).hostname or ""
-        return not is_near(host) and host != "api.openai.com"
-    except UsageError:
-        return True
 
 
 def own_keys(command: click.Command) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from distract.cli.inquiry import consult
 from distract.cli.shared import echo, echo_json, exit_with
 from distract.cli.terminal import CLOSING, terminal
 from distract.models.options import setting
-from distract.studies.options import DATA_TEXT, JUDGE, JsonOptions, JudgeOptions, columns_option, ways_of_asking
+from distract.models.ranges import DATA_TEXT
+from distract.studies.options import JUDGE, JsonOptions, JudgeOptions, columns_option, ways_of_asking
 
 _text = partial(setting, None, kind=DATA_TEXT)
 

@@ -2,8 +2,8 @@
 
 A user's file may be a link, a device or a pipe: links are followed, devices and pipes are written in place, and any
 other file is replaced in one step and keeps its mode. An internal file, in a run folder or a cache, is a regular file
-with one name. It is never opened through a link, because a hostile repository may contain one; the folders above it
-may be links.
+with one name, for this user only. It is never opened through a link, because a hostile repository may contain one; the
+folders above it may be links, up to ``.distract``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -27,8 +28,14 @@ _NONBLOCKING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_FOLLOW = _NONBLOCKING | getattr(os, "O_NOFOLLOW", 0)
 """Flags for opening an internal file, which may have become a link or a pipe since it was checked."""
 
+_FILE_MODE, _FOLDER_MODE = 0o600, 0o700
+"""Modes of internal files and folders: prompts and answers are nobody else's."""
+
 _IN_PLACE_ERRORS = (errno.EACCES, errno.EPERM, errno.EBUSY)
 """Errors for a writable file that cannot be replaced: its folder is read-only, or it is a mount point."""
+
+HOME = ".distract"
+"""The folder, in that of a project, which holds whatever no option places elsewhere."""
 
 _SQLITE = b"SQLite format 3\x00"
 _STORE_SUFFIX = re.compile(r"(-wal|-shm|-journal|\.lock)\Z")
@@ -90,22 +97,47 @@ def open_own(path: Path) -> BufferedReader:
     return os.fdopen(os.open(path, os.O_RDONLY | _NO_FOLLOW), "rb")
 
 
-def create(path: Path) -> IO[str]:
+def check_links(path: Path) -> None:
+    """Refuse a place at or below a ``.distract`` that is a link, or is reached by one: a repository may contain it."""
+    for part in (path, *path.parents):
+        if HOME in part.parts and part.is_symlink():
+            advice = "remove it, or name other places with --store and --out"
+            raise UsageError(f"{part}: is a link where distract keeps files of its own; {advice}")
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder of distract's own, and those above it, for this user only; one that exists stays as it is."""
+    check_links(path)
+    for folder in (*reversed(path.parents), path):
+        if not folder.exists():
+            folder.mkdir(_FOLDER_MODE, exist_ok=True)
+
+
+def create(path: Path, mode: int = _FILE_MODE) -> IO[str]:
+    """Create an internal file, in place of an earlier one; a file that replaces another keeps its mode."""
+    with suppress(OSError):
+        mode = stat.S_IMODE(path.lstat().st_mode)
     remove(path)
-    return path.open("x", encoding="utf-8", newline="\n")
+    return open(path, "x", encoding="utf-8", newline="\n", opener=partial(os.open, mode=mode))
+
+
+def touch(path: Path) -> None:
+    """Create an empty internal file; never open one that exists, since closing it would release the locks on it."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _FILE_MODE))
 
 
 def replace(path: Path, text: str) -> None:
     """Replace an internal file in one step: a reader sees the old text or the new one, never half of it."""
     check_ownership(path)
     part = _part_path(path)
-    with create(part) as file:
+    with create(part, stat.S_IMODE(path.stat().st_mode) if path.exists() else _FILE_MODE) as file:
         file.write(text)
     part.replace(path)
 
 
 def move(path: Path, target: Path) -> None:
-    """Move an internal file over another in one step."""
+    """Move an internal file over another, or a folder to a new place, in one step."""
     check_ownership(target)
     path.replace(target)
 
@@ -118,13 +150,6 @@ def cache_folder() -> Path:
     return (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
 
 
-def move_folder(folder: Path, target: Path, scratch: Path) -> None:
-    """Move a whole folder to its place; what is there goes to ``scratch``, a new name on the same disk."""
-    if target.exists():
-        target.rename(scratch)
-    folder.rename(target)
-
-
 def remove(path: Path) -> None:
     check_ownership(path)
     path.unlink(missing_ok=True)
@@ -132,9 +157,9 @@ def remove(path: Path) -> None:
 
 def open_lock(path: Path) -> IO[bytes]:
     """Open an internal lock file, whose bytes are locked and never written; create it and its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     check_ownership(path)
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o666), "r+b")
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, _FILE_MODE), "r+b")
 
 
 @contextmanager

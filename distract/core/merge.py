@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import heapq
 import math
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,11 +20,13 @@ from typing import Any, get_args
 from distract.core import files, registry
 from distract.core.errors import DataError, UsageError, write_error
 from distract.core.job import FinishedRun
+from distract.core.locks import LOCK_NAME, occupy
 from distract.core.recorder import Recorder, check_folder, list_differences
 from distract.core.records import KeepText
 from distract.core.run_decoder import RecordFile, decode_case, decode_line, decode_rewrite, decode_row
 from distract.core.runs import (
     CASES,
+    MANIFEST,
     PLANS,
     TEXTS,
     UNANSWERED,
@@ -33,6 +37,7 @@ from distract.core.runs import (
     open_records,
     read_header,
     read_json,
+    run_files,
 )
 from distract.core.shard import Shard
 
@@ -54,6 +59,10 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {
 }
 """What a plan wrote, by file."""
 
+_OWN_NAMES = (*run_files(), TEXTS, MANIFEST)
+_OWN_FILE = re.compile(rf"({'|'.join(map(re.escape, _OWN_NAMES))})(\.\d+\.part)?|{re.escape(LOCK_NAME)}")
+"""What a merge writes, with leftovers of one that was killed."""
+
 
 @dataclass(frozen=True)
 class ShardRun:
@@ -74,7 +83,7 @@ def read_shards(paths: Sequence[Path]) -> list[ShardRun]:
             problems.append(f"{path} is no shard; name run folders that were made with --shard")
         elif flaw := find_flaw(path, header.files) or (UNANSWERED if has_unanswered(path) else None):
             problems.append(f"{path} is not complete: {flaw}")
-        elif (texts := (manifest := read_json(path / "manifest.json")).get("texts")) not in get_args(KeepText):
+        elif (texts := (manifest := read_json(path / MANIFEST)).get("texts")) not in get_args(KeepText):
             problems.append(f"{path} does not say which answers it keeps; run it again")
         elif texts != "none" and not (path / TEXTS).is_file():
             problems.append(f"{path} has lost its {TEXTS}; run it again")
@@ -114,11 +123,18 @@ def _list_missing(shards: Sequence[ShardRun]) -> Iterator[str]:
 
 
 def list_warnings(shards: Sequence[ShardRun]) -> Iterator[str]:
-    """Warn of libraries that differ between shards, whose verdicts may then differ too."""
+    """Warn of libraries, and of models that servers reported, that differ between shards: verdicts may differ too."""
     first, *others = (one.header.versions for one in shards)
     differ = sorted({name for other in others for name in list_differences(first, other)})
     if differ:
         yield f"warning: the shards were made with different versions of {', '.join(differ)}; run.json has the first's"
+    served = {one.path: _join_names([one.manifest.get("reported")]) for one in shards}
+    for role in sorted({role for names in served.values() for role in names}):
+        models = {path: sorted(names[role]) for path, names in served.items() if names.get(role)}
+        start = next(iter(models))
+        if other := next((path for path in models if models[path] != models[start]), None):
+            parts = [f"{', '.join(models[path])} in {path}" for path in (start, other)]
+            yield f"warning: the servers reported different models as the {role}: {', '.join(parts)}"
 
 
 def merge(shards: Sequence[ShardRun], out: Path, command: str = "") -> FinishedRun[Any]:
@@ -129,7 +145,7 @@ def merge(shards: Sequence[ShardRun], out: Path, command: str = "") -> FinishedR
     study = registry.get_study(str(parameters.get("command", "attack")))
     sums = study.measures(parameters)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        files.make_folder(out.parent)
         with TemporaryDirectory(prefix=f".{out.name}.", suffix=".part", dir=out.parent) as folder:
             part = Path(folder) / "run"
             with Recorder(part, parameters, header.source, keep_text, versions=header.versions) as record:
@@ -139,7 +155,15 @@ def merge(shards: Sequence[ShardRun], out: Path, command: str = "") -> FinishedR
                     sums.add(plan.records("rows"), plan.records("rewrites"))
                 total = sums.result()
                 text = record.finish(study.document(parameters, total), _sum_manifests(shards, command))
-            files.move_folder(part, out, Path(folder) / "old")
+            if not out.exists():
+                files.move(part, out)
+            else:
+                with occupy(out):
+                    _check_out(shards, out)  # a file may have come since
+                    # The manifest goes first and comes last, so that a run cut short between is never complete.
+                    files.remove(out / MANIFEST)
+                    for name in _OWN_NAMES:
+                        files.move(part / name, out / name)
     except OSError as error:
         raise write_error(error, error.filename or out, "name a folder with --out") from error
     cases = RecordFile(out / CASES, decode_case)
@@ -149,12 +173,19 @@ def merge(shards: Sequence[ShardRun], out: Path, command: str = "") -> FinishedR
 
 
 def _check_out(shards: Sequence[ShardRun], out: Path) -> None:
-    """Refuse a folder that holds anything but an earlier merge of the same run."""
+    """Refuse a folder that holds anything but an earlier merge of the same run, and one around or inside a shard."""
+    place = Path(os.path.realpath(out))
+    for one in shards:
+        shard = Path(os.path.realpath(one.path))
+        if place in shard.parents or shard in place.parents:
+            where = "is in the folder of a shard" if shard in place.parents else f"holds the shard {one.path}"
+            raise UsageError(f"{out}: {where}; name another folder with --out")
     check_folder(out, shards[0].header.parameters)
-    if any(out.resolve().is_relative_to(one.path.resolve()) for one in shards):
-        raise UsageError(f"{out}: is in the folder of a shard; name another folder with --out")
-    if (out / "manifest.json").exists() and "shards" not in read_json(out / "manifest.json"):
+    if (out / MANIFEST).exists() and "shards" not in read_json(out / MANIFEST):
         raise UsageError(f"{out}: holds the whole run already, made without shards; name another folder with --out")
+    names = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
+    if other := next((name for name in names if not _OWN_FILE.fullmatch(name)), None):
+        raise UsageError(f"{out}: holds {other}, which no merge writes; move it, or name another folder with --out")
 
 
 @dataclass(frozen=True, slots=True)

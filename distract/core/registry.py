@@ -298,7 +298,7 @@ def _read_index(group: str, kind: type[Any]) -> Mapping[str, Mapping[str, Any]]:
     }
     with suppress(OSError, DistractError, RuntimeError):  # a cache, which a folder that cannot be written lacks
         file = files.cache_folder() / name
-        file.parent.mkdir(parents=True, exist_ok=True)
+        files.make_folder(file.parent)
         files.replace(file, json.dumps({"stamp": stamp, "plugins": index}))
     return index
 

@@ -100,6 +100,7 @@ class ReplyFile:
         self._path = path
         self._seen: PartStates = []
         self._is_given_up = False
+        files.check_links(path)
         # A hostile repository may contain a link in order to create a file somewhere else.
         if path.is_symlink() and not (path.exists() and path.stat().st_size):
             raise OSError("it is a link that does not lead to a store")
@@ -244,9 +245,13 @@ def _open_first(places: Sequence[Path]) -> tuple[sqlite3.Connection, Path]:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not path.is_file():
-        raise OSError("it is not a regular file")
+    if path.name != ":memory:":
+        files.make_folder(path.parent)
+        if path.exists() and not path.is_file():
+            raise OSError("it is not a regular file")
+        for end in (*_SUFFIXES[1:], "-journal"):
+            files.check_ownership(Path(f"{path}{end}"))
+        files.touch(path)  # SQLite gives its other files the mode of this one
     db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
     try:
         tables = {name for (name,) in _retry_execute(db, "select name from sqlite_master where type = 'table'")}

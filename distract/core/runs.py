@@ -27,6 +27,9 @@ from distract.core.records import Case, KeepText, Rewrite, Row
 from distract.core.run_decoder import RecordFile, decode_case, decode_rewrite, decode_row
 from distract.core.shard import Shard
 
+MANIFEST = "manifest.json"
+"""Written last: a run without it is unfinished."""
+
 TEXTS = "texts.jsonl"
 """The judge's own words: not part of a run's records, and without a checksum."""
 
@@ -127,7 +130,7 @@ class LoadedRun:
 
     @property
     def _manifest(self) -> dict[str, Any]:
-        path = self.path / "manifest.json"
+        path = self.path / MANIFEST
         return {} if self.flaw or not path.is_file() else read_json(path)
 
 
@@ -219,16 +222,16 @@ def read_texts(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def has_unanswered(path: Path) -> bool:
     # Manifests of earlier versions call every run complete.
-    replies = read_json(path / "manifest.json").get("replies")
+    replies = read_json(path / MANIFEST).get("replies")
     return isinstance(replies, dict) and bool(replies.get("unanswered"))
 
 
 def find_flaw(path: Path, names: tuple[str, ...]) -> str | None:
     """Explain why a folder does not hold a finished, undamaged run."""
-    if not (path / "manifest.json").exists():
+    if not (path / MANIFEST).exists():
         return "the run is unfinished; the command that began it resumes it"
     try:
-        checksums = read_json(path / "manifest.json").get("checksums")
+        checksums = read_json(path / MANIFEST).get("checksums")
     except DataError as error:
         return f"{error}; run it again"
     for name in names:

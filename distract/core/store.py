@@ -17,13 +17,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from distract.core import files
 from distract.core.backend import Backend
 from distract.core.errors import BackendError, DistractError, UsageError
 from distract.core.locks import Claims
 from distract.core.records import Reply, Request, dump_json, token_count
 from distract.core.replyfile import FAULTS, ReplyFile
 
-DEFAULT_PATH = Path(".distract/replies.sqlite")
+DEFAULT_PATH = Path(files.HOME, "replies.sqlite")
 
 
 class Store:

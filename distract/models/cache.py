@@ -57,7 +57,7 @@ def recall(file: Path) -> dict[str, Any]:
 def keep(file: Path, facts: Mapping[str, Any]) -> None:
     """Replace the facts in a file in one step."""
     with contextlib.suppress(OSError, UsageError):
-        file.parent.mkdir(parents=True, exist_ok=True)
+        files.make_folder(file.parent)
         files.replace(file, json.dumps(facts, indent=1) + "\n")
 
 

@@ -7,7 +7,7 @@ dataclasses that others extend. The command line, files of settings, the functio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from inspect import get_annotations
@@ -16,10 +16,11 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
 
 from distract.core.errors import UsageError
-from distract.models.ranges import FLAG, PATH, PRICE, SEED, TEXT, Kind, NumberRange, Several, WholeRange
+from distract.models.ranges import ADDRESS, FLAG, PATH, PRICE, SEED, TEXT, Kind, Lead, NumberRange, Several, WholeRange
 
 T = TypeVar("T")
 Recorded = Literal["", "always", "changed"]
+Writes = Literal["", "file", "own"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,7 @@ class Setting:
     metavar: str = ""
     env: str = ""
     argument: bool = False
-    writes: bool = False
-    runs: bool = False
+    writes: Writes = ""
     typed: str = ""
     recorded: Recorded = ""
     name: str = ""
@@ -65,6 +65,11 @@ class Setting:
         """Check a value, or parse its text; raises ``ValueError`` with the expected value."""
         return None if value is None and self.default is None else self.kind.read(value)
 
+    def leads(self, value: object) -> Iterable[Lead]:
+        """List the code, servers and paths that a value may lead to."""
+        leads: Callable[[str], Iterable[Lead]] = getattr(getattr(self.kind, "each", self.kind), "leads", TEXT.leads)
+        return leads(str(value))
+
 
 def setting(
     default: Any,
@@ -76,8 +81,7 @@ def setting(
     metavar: str = "",
     env: str = "",
     argument: bool = False,
-    writes: bool = False,
-    runs: bool = False,
+    writes: Writes = "",
     typed: str = "",
     recorded: Recorded = "",
 ) -> Any:
@@ -93,8 +97,8 @@ def setting(
         metavar: Stands for its value in ``--help``.
         env: Environment variable for its default.
         argument: Whether it is an argument without a flag.
-        writes: Whether it names a file or folder to write: a file of settings names none outside its own folder.
-        runs: Whether it may name code or a server: a file of settings names neither.
+        writes: What it names to write: a ``file``, which is replaced, so that only the command line names it, or a
+            place of distract's ``own``, such as a run folder, which a file of settings can name in its own folder.
         typed: Why only the command line takes it; empty if a file of settings does too.
         recorded: When ``run.json`` records it, as part of a run's identity: ``always``, or ``changed`` from its
             default, so that a new option leaves earlier runs theirs; empty if the study records what follows from it.
@@ -102,7 +106,8 @@ def setting(
     if isinstance(default, tuple) and not (kind and hasattr(kind, "each")):
         kind = Several(kind or TEXT)
     kind = kind or (FLAG if isinstance(default, bool) else TEXT)
-    record = Setting(default, help, kind, panel, flag, metavar, env, argument, writes, runs, typed, recorded)
+    typed = typed or "it names a file to write over" * (writes == "file")
+    record = Setting(default, help, kind, panel, flag, metavar, env, argument, writes, typed, recorded)
     return field(default=default, metadata={"setting": record})
 
 
@@ -168,11 +173,11 @@ class EngineOptions(OptionGroup):
     base_url: str | None = setting(
         None,
         "server with OpenAI's interface, for openai:MODEL; keys come from the environment only",
+        ADDRESS,
         panel=_SERVERS,
-        runs=True,
     )
     same_as: str | None = setting(
-        None, "address of a server whose stored replies count, if it has moved or has copies", panel=_SERVERS
+        None, "address of a server whose stored replies count, if it has moved or has copies", ADDRESS, panel=_SERVERS
     )
     concurrency: int = setting(16, "requests at once, for each server", WholeRange(1, 1000), panel=_SERVERS)
     timeout: float = setting(120.0, "seconds to wait for a reply", NumberRange(0.001, 86_400), panel=_SERVERS)

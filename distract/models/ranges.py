@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -22,8 +22,18 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?")
 
 
+Lead = tuple[Literal["code", "server", "path"], str]
+"""What a value leads to beyond itself, and its name."""
+
+_CODE = re.compile(r"\A\W*python\W*:|\.(?:py|toml)(?![\w.-])", re.IGNORECASE)
+"""A judge function, a Python file or a judge file, whatever stands around it."""
+_CUT = re.compile("[:+,=#]")
+"""Where options cut a text, as in FORMAT:PATH."""
+_MOST_CUTS = 64
+
+
 class Kind(Protocol):
-    """A kind of value."""
+    """A kind of value. One without ``leads`` leads wherever a text of the same characters may."""
 
     @property
     def name(self) -> str:
@@ -125,6 +135,34 @@ class Text:
             raise ValueError(f"{reprlib.repr(value)}: expected a text")
         return value
 
+    def leads(self, text: str) -> Iterator[Lead]:
+        """List whatever a text may lead to, however the option cuts and strips it: no new option can forget any."""
+        if _CODE.search(text):
+            yield "code", text
+        is_address = "://" in text
+        for address in text.partition("#")[0].split(",") if is_address else ():
+            yield "server", address
+        cuts = [match.start() for match in _CUT.finditer(text)]
+        if len(cuts) > _MOST_CUTS:
+            yield "path", os.sep
+            return
+        pieces = {text[a:b] for a in (0, *(cut + 1 for cut in cuts)) for b in (*cuts, len(text)) if a < b}
+        for piece in sorted(pieces | {piece.strip() for piece in pieces}):
+            is_path = not is_address and (piece.startswith(("/", "~")) or ".." in re.split(r"[/\\]", piece))
+            if is_path or os.path.lexists(piece.partition("/")[0]):
+                yield "path", piece
+
+
+class Address(Text):
+    """The address of a server, of several joined by commas, or one of a few words instead."""
+
+    def __init__(self, *words: str) -> None:
+        self._words = ("", *words)
+
+    def leads(self, text: str) -> Iterator[Lead]:
+        """List the servers."""
+        yield from (("server", part) for part in text.split(",") if part.strip() not in self._words)
+
 
 class DataText(Text):
     """A text that occurs in the data: read as UTF-8 like the data, whatever the locale."""
@@ -136,6 +174,10 @@ class DataText(Text):
             return os.fsencode(text).decode("utf-8")
         except UnicodeError:
             return text
+
+    def leads(self, text: str) -> Iterator[Lead]:
+        """List nothing: no option looks such a text up."""
+        return iter(())
 
 
 class Choice(Text):
@@ -182,6 +224,10 @@ class FilePath:
             raise ValueError(f"{reprlib.repr(value)}: is a directory; expected a file")
         return Path(value)
 
+    def leads(self, text: str) -> Iterator[Lead]:
+        """List the path."""
+        yield "path", text
+
 
 class Several:
     """Any number of values of one kind; one value stands for itself."""
@@ -205,7 +251,8 @@ class Parsed:
         self.name, self.accepts, self.read = name, accepts, read
 
 
-TEXT, FLAG, PATH, FILE = Text(), Flag(), FilePath(), FilePath(is_file=True)
+TEXT, DATA_TEXT, FLAG, PATH, FILE = Text(), DataText(), Flag(), FilePath(), FilePath(is_file=True)
+ADDRESS = Address()
 COUNT = WholeRange(1)
 TOKENS = WholeRange(1, 10**7)
 SEED = WholeRange(-(2**63), 2**63 - 1)

@@ -39,7 +39,6 @@ class VerifierOptions(OptionGroup):
         None,
         "model that reads whether each restyled sentence says the same, nli:MODEL, or none. Default: a model that "
         "writes reads what it wrote",
-        runs=True,
     )
     verifier_threshold: float = _rewriting(
         0.5,

@@ -14,10 +14,9 @@ from typing import Any, get_args
 from distract.core.records import KeepText
 from distract.core.shard import Shard
 from distract.models.options import OptionGroup, Options, seed_option, setting
-from distract.models.ranges import LIMIT, PATH, TEXT, Choice, DataText, Parsed
+from distract.models.ranges import LIMIT, PATH, TEXT, Choice, Parsed
 from distract.rewriting.generator_options import GeneratorOptions
 
-DATA_TEXT = DataText()
 BASIC = "the basic ones"
 """The protocols of a command that names none."""
 
@@ -84,17 +83,17 @@ DATA = Parsed(
 
 def ways_of_asking(default: str = BASIC) -> Any:
     """Declare the protocols of a command; ``default`` describes those that it uses by itself."""
-    return setting((), f"way of asking; repeatable. Default: {default}", flag="--protocol", runs=True)
+    return setting((), f"way of asking; repeatable. Default: {default}", flag="--protocol")
 
 
 def one_judge(default: str | None = "smollm2-135m", help: str = "") -> Any:
     """Declare the judge of a command."""
-    return setting(default, help or "judge; `distract list judges` shows the forms", JUDGE, runs=True)
+    return setting(default, help or "judge; `distract list judges` shows the forms", JUDGE)
 
 
 def named_attacks(help: str) -> Any:
     """Declare the attacks of a command."""
-    return setting((), help, flag="--attack", runs=True)
+    return setting((), help, flag="--attack")
 
 
 def columns_option() -> Any:
@@ -124,9 +123,7 @@ class DrawOptions(OptionGroup):
 class ReferenceOptions(OptionGroup):
     """Who answers for protocols that need an answer."""
 
-    reference_model: str | None = asking(
-        None, "model for protocols that need a reference, named like a judge", runs=True
-    )
+    reference_model: str | None = asking(None, "model for protocols that need a reference, named like a judge")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +131,7 @@ class WriterOptions(GeneratorOptions):
     """Who rewrites, and how."""
 
     generator: str | None = rewriting(
-        None,
-        "who rewrites: recorded, rules, or a model, named like a judge. Default: recorded, if the data have any",
-        runs=True,
+        None, "who rewrites: recorded, rules, or a model, named like a judge. Default: recorded, if the data have any"
     )
 
 
@@ -144,7 +139,7 @@ class WriterOptions(GeneratorOptions):
 class StoreOptions(OptionGroup):
     """Where replies are kept."""
 
-    store: Path | None = cost(None, "reply store. Default: .distract/replies.sqlite", PATH)
+    store: Path | None = cost(None, "reply store. Default: .distract/replies.sqlite", PATH, writes="own")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +153,7 @@ class JudgeOptions(StoreOptions, Options):
 class RunOptions(JudgeOptions):
     """A run that a judge is asked for."""
 
-    out: Path | None = setting(None, "run folder. Default: a folder under .distract/runs", PATH, writes=True)
+    out: Path | None = setting(None, "run folder. Default: a folder under .distract/runs", PATH, writes="own")
     keep_text: KeepText = output(
         "failures",
         "answers of the judge to keep in the run folder: those that could not be read, all or none",
@@ -214,9 +209,9 @@ class PageOptions(OptionGroup):
     """Files of a report beside the terminal."""
 
     html: Path | None = output(
-        None, "HTML file to write: one page to open from disk, its verdicts included", PATH, writes=True
+        None, "HTML file to write: one page to open from disk, its verdicts included", PATH, writes="file"
     )
-    markdown: Path | None = output(None, "Markdown file to write: the report with its details", PATH, writes=True)
+    markdown: Path | None = output(None, "Markdown file to write: the report with its details", PATH, writes="file")
 
 
 @dataclass(frozen=True, kw_only=True)

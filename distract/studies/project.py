@@ -7,20 +7,28 @@ ignored limit would let a bad judge pass.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import reprlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from distract.core import files
 from distract.core.errors import DataError, UnknownName, UsageError
-from distract.models.ranges import FLAG, Kind, Range
+from distract.models.options import Setting
+from distract.models.ranges import FLAG, PATH, TEXT, Kind, Range
 
+T = TypeVar("T")
 OWN_FILE, SHARED_FILE = "distract.toml", "pyproject.toml"
 TABLE = ("tool", "distract")
-_TEST_SETTINGS = {"judge": "the name of a judge", "store": "the path of a file"}
+_TEST_SETTINGS = {
+    "judge": ("the name of a judge", Setting(None, "", TEXT, flag="--judge")),
+    "store": ("the path of a file", Setting(None, "", PATH, flag="--distract-store", writes="own")),
+}
+"""What tests use, as an option of pytest overrides it."""
 
 MAX_NUMBER = 10**9
 """Upper bound for a setting; TOML sets none."""
@@ -47,19 +55,25 @@ class Project:
     @property
     def judge(self) -> str | None:
         """Name of the judge."""
-        return self.text("judge")
+        return self._allow("judge", self.text("judge"))
 
     @property
     def store(self) -> Path | None:
         """Path of the reply store."""
         text = self.text("store")
-        return None if text is None else self.path.parent / text
+        return None if text is None else Path(self._allow("store", str(self.path.parent / text)))
+
+    def _allow(self, name: str, value: T) -> T:
+        """Refuse a value that tests must not take from a file."""
+        if value is not None and (problem := find_hazard(self.path, _TEST_SETTINGS[name][1], value)):
+            raise setting_error(self.path, self.at(name), problem)
+        return value
 
     def text(self, name: str) -> str | None:
         """Return the text of a setting that tests use too."""
         value = self.table.get(name)
         if value is not None and (not isinstance(value, str) or not value.strip()):
-            expected = f"expected {_TEST_SETTINGS[name]} in quotes"
+            expected = f"expected {_TEST_SETTINGS[name][0]} in quotes"
             raise setting_error(self.path, self.at(name), f"{expected}, found {describe_value(value)}")
         return value
 
@@ -95,6 +109,37 @@ def read_project(path: Path) -> Project:
         if name in _TEST_SETTINGS:
             project.text(name)
     return project
+
+
+def find_hazard(file: Path, setting: Setting, value: object) -> str | None:
+    """Say why a stranger's file must not set this value, which the command line may repeat."""
+    advice = f"name it on the command line, with {setting.flag}"
+    home = Path(os.path.realpath(file.parent))
+    root = next((folder for folder in (home, *home.parents) if os.path.lexists(folder / ".git")), home)
+    for kind, text in setting.leads(value):
+        if kind == "code":
+            return f"names a file that runs code or decides where your keys go; {advice}"
+        if kind == "server" and _is_foreign(text):
+            return f"names a server on another machine; {advice}"
+        if kind == "path":
+            places = [Path(os.path.realpath(one)) for one in (text, os.path.expanduser(text))]  # noqa: PTH111
+            if setting.writes and any(home not in place.parents or ".git" in place.parts for place in places):
+                return f"leads out of the folder of this file; {advice}"
+            links = (Path(os.path.realpath(one)) for one in Path(text).rglob("*") if one.is_symlink())
+            if not all(place.is_relative_to(root) for place in chain(places, () if setting.writes else links)):
+                return f"leads out of the folder of this project; {advice}"
+    return None
+
+
+def _is_foreign(text: str) -> bool:
+    from distract.models.server.addresses import OPENAI, is_near, parse_address
+
+    scheme, _, rest = text.strip().rpartition("://")
+    try:
+        place = parse_address(f"{scheme if scheme.startswith('http') else 'http'}://{rest}")
+    except UsageError:
+        return True
+    return not is_near(place.hostname or "") and place[:2] != parse_address(OPENAI)[:2]
 
 
 def read_table(path: Path, at: tuple[str, ...], table: object) -> Mapping[str, Any]:

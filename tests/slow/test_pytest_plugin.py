@@ -156,7 +156,16 @@ class TestJudgeChoice:
         ("tool.distract = 3", "", "tool.distract: expected a table, found 3"),
         ("[tool.distract]\njudgee = 'x'", "", "unknown table or setting 'judgee'; did you mean 'judge'?"),
         ("[tool.distract]\nstore = ''", "planted:fair", "store: expected the path of a file in quotes"),
-        ("[tool.distract]\nstore = '.'", "planted:fair", "not usable as a store of replies"),
+        (
+            "[tool.distract]\nstore = '.'",
+            "planted:fair",
+            "leads out of the folder of this file; name it on the command",
+        ),
+        (
+            "[tool.distract]\njudge = 'python:own:f'",
+            "",
+            "judge: names a file that runs code or decides where your keys",
+        ),
     )
     def test_wrong_settings_are_one_line(
         self, pytester: pytest.Pytester, project: str, judge: str, message: str

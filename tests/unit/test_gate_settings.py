@@ -285,7 +285,6 @@ class TestSettingsOutsideTheGate:
         "text, expected",
         ("", (None, None, None)), ("[tool.distract]", (None, None, None)),
         ("[tool.distract]\njudge = 'j'\n[tool.distract.gate]", ("j", None, {})),
-        ("[tool.distract]\nstore = '/s'", (None, Path("/s"), None)),
     )  # fmt: skip
     def test_settings_for_tests_are_read(self, tmp_path: Path, text: str, expected: tuple[Any, ...]) -> None:
         project = read_project(write_file(tmp_path, text))
@@ -293,6 +292,12 @@ class TestSettingsOutsideTheGate:
 
     def test_store_path_is_relative_to_the_file_that_names_it(self, tmp_path: Path) -> None:
         assert read_project(write_file(tmp_path, "[tool.distract]\nstore = 'a/../s'")).store == tmp_path / "a/../s"
+
+    @each("text", "judge = 'python:own:f'", "judge = 'own.toml\t'", "judge = 'https://evil/v1#m'", "store = '/s'")
+    def test_tests_take_what_may_be_harmful_from_the_command_line_only(self, tmp_path: Path, text: str) -> None:
+        project = read_project(write_file(tmp_path, f"[tool.distract]\n{text}".replace("'", '"')))
+        with pytest.raises(DataError, match=r":2: tool.distract.*; name it on the command line, with --"):
+            assert project.judge or project.store
 
     @each("value", "3", "true", "['a']", "''", "' '", "{ a = 1 }")
     @each("key", "judge", "store")

@@ -25,6 +25,7 @@ from distract.core.recorder import Recorder
 from distract.core.records import MAX_TOKENS, Reply
 from distract.core.runs import load
 from distract.core.store import DEFAULT_PATH, Store
+from distract.models import cache
 from distract.studies.make.rewrites import save
 
 Change = Callable[[Path], object]
@@ -491,11 +492,46 @@ def test_run_is_never_read_through_foreign_links(run: Run, tmp_path: Path, kind:
 
 def test_linked_folder_and_hard_linked_copy_can_be_read(run: Run) -> None:
     Path("disk").mkdir()
-    Path(".distract").symlink_to("disk")
-    assert run(*ATTACKING).code == 0
-    (folder,) = Path("disk/runs").iterdir()
-    shutil.copytree(folder, "copy", copy_function=os.link)
+    Path("link").symlink_to("disk")
+    assert run(*ATTACKING, "--out", "link/run", "--store", "link/replies").code == 0
+    shutil.copytree("disk/run", "copy", copy_function=os.link)
     assert load(Path("copy")).flaw is None
+
+
+@each("name", "", "runs", "replies.sqlite", "replies.sqlite-wal", "replies.sqlite-journal", "replies.sqlite.lock")
+@each("leads", "elsewhere", "nowhere")
+def test_own_folder_is_never_a_link_nor_holds_one(run: Run, tmp_path: Path, name: str, leads: str) -> None:
+    """A repository may contain it, to have files written where it leads."""
+    Path("elsewhere").mkdir()
+    link = Path(".distract", name)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(tmp_path / leads, target_is_directory=True)
+    ran = run(*ATTACKING)
+    assert (ran.code, f"{link}: is a link where distract keeps " in ran.err.splitlines()[-1]) == (2, True)
+    assert [*Path("elsewhere").iterdir()] == []
+    assert not Path("nowhere").exists()
+
+
+@each("mask", 0o022, 0o002)
+def test_own_files_are_of_this_user_and_earlier_ones_stay_as_they_are(run: Run, tmp_path: Path, mask: int) -> None:
+    store, out, page = (tmp_path / name for name in ("kept/replies.sqlite", "kept/run", "page.html"))
+    command = (*ATTACKING, "--store", store, "--out", out, "--html", page)
+    before = os.umask(mask)
+    try:
+        assert run(*command).code == 0
+        assert page.stat().st_mode & 0o777 == 0o666 & ~mask
+        cache.keep(page.parent / "kept/cache/facts.json", {})
+        with Store(store, WHO):  # SQLite removes some files when it closes the store
+            modes = {path: path.stat().st_mode & 0o777 for path in (page.parent / "kept").rglob("*")}
+        assert {path.name for path in modes} >= {"replies.sqlite-wal", "replies.sqlite-shm", "rows.jsonl", "cache"}
+        assert {path: mode for path, mode in modes.items() if mode != (0o700 if path.is_dir() else 0o600)} == {}
+        for path in (out, *out.iterdir(), store):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        assert run(*command, "--fresh").code == 0
+        assert {path.stat().st_mode & 0o777 for path in (*out.glob("r*.json*"), store)} == {0o644}
+        assert out.stat().st_mode & 0o777 == 0o755
+    finally:
+        os.umask(before)
 
 
 @each("name", "rows.jsonl", "rewrites.jsonl", "texts.jsonl", "run.json")

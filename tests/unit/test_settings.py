@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from command_result import check_refusal
+from loops import each
 
 import distract
+import distract.data as DATA
 from distract.core.errors import UsageError
 from distract.studies.project import OWN_FILE, SHARED_FILE
 
@@ -129,37 +131,86 @@ def test_help_works_with_a_wrong_file(run: Any) -> None:
         ("[plan-gate]\npower = 0.9", "plan-gate: no setting 'plan-gate' any more; use `distract gate --plan`"),
         ("foo = 1", "more; see `distract list options`"),
         ("[gate]\nconfig = 'x.toml'", "config: only on the command line: it names a file like this one"),
-        ("out = '../x'", "out: leads out of the folder of this file; name it with --out"),
+        ("out = '../x'", "out: leads out of the folder of this file; name it on the command line, with --out"),
         ("out = '/tmp/x'", "out: leads out of the folder"),
         ("out = 'link/x'", "out: leads out of the folder"),
         ("out = '.'", "out: leads out of the folder"),
-        ("[gate]\njunit = '../x.xml'", "junit: leads out of the folder"),
-        ("[gate]\nsummary = '/etc/x'", "summary: leads out of the folder"),
-        ("judge = 'http://evil.example/v1#m'", "judge: names a server; to send it the key in DISTRACT_API_KEY"),
+        ("out = '.git/x'", "out: leads out of the folder"),
+        ("store = '../x'", "store: leads out of the folder of this file; name it on the command line, with --store"),
+        ("store = 'link/x'", "store: leads out of the folder"),
+        ("html = '../../x'", "html: only on the command line: it names a file to write over"),
+        ("markdown = 'README.md'", "markdown: only on the command line: it names a file"),
+        ("[gate]\njunit = 'x.xml'", "gate.junit: only on the command line: it names a file"),
+        ("[gate]\nsummary = '/etc/x'", "gate.summary: only on the command line: it names a file"),
+        ("[gate]\nbaseline = 'link'", "gate.baseline: leads out of the folder of this project; name it on the command"),
+        ("[gate]\nanchors = '/dev/zero'", "gate.anchors: leads out of the folder of this project"),
+        ("data = '../cases.jsonl'", "data: leads out of the folder of this project"),
+        ("data = 'table:link/cases.csv'", "data: leads out of the folder of this project"),
+        ("data = 'csv:///etc/passwd'", "data: names a server on another machine"),
+        ("data = 'here'", "data: leads out of the folder of this project"),
+        ("data = 'here/link'", "data: leads out of the folder of this project"),
+        ("responses = ['a.jsonl', ' ~/secret']", "responses: leads out of the folder of this project"),
+        ("judge = '~/model'", "judge: leads out of the folder of this project"),
+        ("judge = 'transformers:../model'", "judge: leads out of the folder of this project"),
+        ("protocol = 'link/prompt.txt:name'", "protocol: leads out of the folder of this project"),
+        (f"data = '{':' * 1000}'", "data: leads out of the folder of this project"),
+        ("revision = 'a/../../..'", "revision: leads out of the folder of this project"),
+        ("judge = 'http://evil.example/v1#m'", "judge: names a server on another machine; name it on the command line"),
+        ("judge = 'http://127.0.0.1/v1,https://evil.example/v1#m'", "judge: names a server on another machine"),
+        ("judge = 'http://localhost.evil.example/v1#m'", "judge: names a server on another machine"),
         ("judge = 'python:evil.py:judge'", "judge: names a file that runs code or decides where your keys go"),
+        ("judge = ' python:evil:judge'", "judge: names a file that runs code"),
         ("judge = 'judge.toml'", "judge: names a file that runs code or decides"),
+        ("judge = 'http://localhost/judge.toml'", "judge: names a file that runs code"),
         ("[attack]\nattack = ['prolixity', './evil.py']", "attack: names a file that runs code"),
         ("[attack]\nattack = 'evil.py+severity-1'", "attack: names a file that runs code"),
+        *((f'[attack]\nattack = ["./evil.py{blank}"]', "attack: names a file that runs code")
+          for blank in (" ", "\\t", "\\u00a0", "\\u200b", " +null", "\\n")),
         ("[attack]\nprotocol = './evil.py:x'", "protocol: names a file that runs code"),
+        ("[leaderboard]\nsystem = ' evil.py :k=1'", "system: names a file that runs code"),
         ("generator = ' HTTPS://evil.example#m'", "generator: names a server"),
-        ("base-url = 'https://evil.example/v1'", "base-url: names a server; to send it the key in DISTRACT_API_KEY"),
+        ("base-url = 'https://evil.example/v1'", "base-url: names a server on another machine; name it on the command"),
+        ("base-url = 'http://api.openai.com/v1'", "base-url: names a server on another machine"),
+        ("base-url = 'evil'", "base-url: names a server on another machine"),
+        ("same-as = 'https://evil.example/v1'", "same-as: names a server"),
         ("model-option = {base_url = 'https://evil.example/v1'}", "base-url: names a server"),
+        ("model-option = {ray_address = 'evil:6379'}", "with --model-option ray-address"),
 ])  # fmt: skip
-def test_foreign_settings_run_no_code_and_reach_no_key_or_file(
-    run: Any, monkeypatch: pytest.MonkeyPatch, text: str, message: str
-) -> None:
-    monkeypatch.setenv("DISTRACT_API_KEY", "secret")
+def test_foreign_settings_run_no_code_and_reach_no_key_or_file(run: Any, text: str, message: str) -> None:
     Path("link").symlink_to(Path(sys.prefix))
+    Path("here").mkdir()
+    Path("here/link").symlink_to(Path(sys.prefix))
     settings(text)
-    command = GATE if "[gate]" in text else PLANNED
+    command = ("leaderboard",) if "[leaderboard]" in text else GATE if "[gate]" in text else PLANNED
     check_refusal(run(*command), message)
 
 
-@pytest.mark.parametrize("text", ["base-url = 'http://127.0.0.1:9/v1'", "base-url = 'https://api.openai.com/v1'"])
-def test_local_and_openai_servers_are_accepted(run: Any, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv("DISTRACT_API_KEY", "secret")
+@each(
+    "text, typed",
+    ("base-url = 'http://127.0.0.1:9/v1'", ()),
+    ("base-url = 'http://[::1]:9/v1,http://localhost/v1'", ()),
+    ("base-url = 'https://api.openai.com/v1'", ()),
+    ("model-option = {ray_address = 'auto'}", ()),
+    ("model-option = {ray_address = 'ray://127.0.0.1:9'}", ()),
+    ("judge = 'openai:gpt-4o'\nprice-in = 1\nprice-out = 1", ()),
+    ("data = '../cases.jsonl'", ()),
+    ("base-url = 'https://evil.example/v1'", ("--base-url", "http://127.0.0.1:9/v1")),
+    ("base-url = 'https://evil.example/v1'", ("--model-option", "base_url=http://127.0.0.1:9/v1")),
+    ("model-option = {base_url = 'https://evil.example/v1'}", ("--base-url", "http://127.0.0.1:9/v1")),
+    ("attack = ['./evil.py ']", ("--attack", "prolixity")),
+    ("judge = 'python:evil.py:f'", ("--judge", "planted:longer")),
+    ("html = '../x'\nstore = '../y'", ("--html", "x", "--store", "y")),
+)
+def test_harmless_and_repeated_settings_are_accepted(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, typed: tuple[str, ...]
+) -> None:
+    (tmp_path / ".git").touch()
+    (tmp_path / "cases.jsonl").write_text((Path(DATA.__file__).parent / "tweakset.jsonl").read_text("utf-8"))
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
     settings(text)
-    assert run(*PLANNED, "--judge", "planted:fair").code == 0
+    judge = () if "judge" in text else ("--judge", "openai:m" if "http" in str(typed) else "planted:fair")
+    assert (ran := run(*PLANNED, *judge, *typed)).code == 0, ran.err
 
 
 def test_paths_are_relative_to_the_file(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,56 @@ def test_merge_replaces_no_run_that_was_made_otherwise() -> None:
     assert contents(whole) == before
 
 
+@pytest.mark.parametrize("name", ["notes.txt", "report.html", "runs/a", "replies.sqlite", "rows.jsonl.bak", "x.part"])
+def test_merge_deletes_nothing_and_refuses_what_is_not_its_own(name: str) -> None:
+    paths = judge_shards("consistency", 2)
+    merged = join(paths)
+    (merged / "rows.jsonl.123.part").touch()  # of a merge that was killed
+    (merged / name).parent.mkdir(exist_ok=True)
+    (merged / name).write_text("mine")
+    before = contents(merged / "runs") if "/" in name else contents(merged)
+    with pytest.raises(UsageError, match=f"^merged: holds {name.partition('/')[0]}, which no merge writes; move it"):
+        join(paths)
+    assert (contents(merged / "runs") if "/" in name else contents(merged)) == before
+
+
+@pytest.mark.parametrize(("out", "message"), [
+    ("runs", "^runs: holds the shard runs/consistency-5-0.1-of-2; name another folder with --out$"),
+        ("link/..", "holds the shard runs/"), ("link/below", "is in the folder of a shard")])  # fmt: skip
+def test_merge_around_or_inside_a_shard_is_refused(out: str, message: str) -> None:
+    paths = judge_shards("consistency", 2)
+    Path("link").symlink_to(paths[0])
+    before = [contents(path) for path in paths]
+    for is_around in (False, True):
+        if is_around:  # what an earlier merge into the folder above left
+            Path("runs/run.json").write_bytes((paths[0] / "run.json").read_bytes())
+        with pytest.raises(UsageError, match=message):
+            join(paths, out)
+    assert [contents(path) for path in paths] == before
+
+
+def test_run_over_an_earlier_one_keeps_other_files(run: Run) -> None:
+    for seed in (0, 0, 0):
+        assert run(*LINES["attack"], "--seed", seed, "--out", "r", "--fresh").code == 0
+        for name in ("notes.txt", "own.json.x.part", "sub/shard"):
+            Path("r", name).parent.mkdir(exist_ok=True)
+            Path("r", name).write_text("mine")
+    assert {path.name for path in Path("r").rglob("*") if path.is_file() and path.read_bytes() == b"mine"} == {
+        "notes.txt", "own.json.x.part", "shard"
+    }  # fmt: skip
+
+
+def test_other_models_of_servers_are_a_warning() -> None:
+    paths = judge_shards("consistency", 3)
+    for path, names in zip(paths, ([], ["m-1", "m-0"], ["m-2"]), strict=True):
+        values = runs.read_json(path / "manifest.json")
+        (path / "manifest.json").write_text(json.dumps({**values, "reported": {"judge": names}}), encoding="utf-8")
+    (warning,) = merge.list_warnings(merge.read_shards(paths))
+    assert warning == (
+        f"warning: the servers reported different models as the judge: m-0, m-1 in {paths[1]}, m-2 in {paths[2]}"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("reported", {"judge": 5}), ("fingerprints", {"judge": [["a"], "b"]}), ("dollars", float("inf")), ("times", 5)],

@@ -16,7 +16,7 @@ from distract.models.hardware import free_memory, gpus
 from distract.models.opener import EMBEDDED, resolve_prefixed
 from distract.models.options import flag, setting
 from distract.models.provider import Provider, Target
-from distract.models.ranges import NumberRange
+from distract.models.ranges import Address, NumberRange
 from distract.models.ray.backend import RayWorkers
 from distract.models.ray.cluster import RayPool, Share, describe_nodes, divide, list_held, list_nodes
 from distract.models.ray.dispatch import LoadableBackend
@@ -34,7 +34,7 @@ class RayOptions(vllm.VllmOptions, transformers.TransformersOptions):
 
     workers: int | None = None
     ray_address: str | None = setting(
-        None, "address of a Ray cluster, auto for the one of this machine; default: local"
+        None, "address of a Ray cluster, auto for the one of this machine; default: local", Address("auto", "local")
     )
     num_gpus: float | None = setting(
         None,

@@ -53,7 +53,7 @@ def ensure(convert: Callable[[Path, Path], None] | None = None) -> Path:
     target = model_folder()
     try:
         if _reason(target) or _find_leftovers(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            files.make_folder(target.parent)
             with _lock(target.with_name(f".{target.name}.lock")) as is_held:
                 for scratch in _find_leftovers(target) if is_held else ():
                     shutil.rmtree(scratch, ignore_errors=True)

@@ -19,7 +19,7 @@ class MakeOptions(DataOptions, ReferenceOptions, Sampling, JudgeOptions):
     protocols: tuple[str, ...] = ways_of_asking("the judge's own, or pairwise")
     size: int = setting(64, "number of anchors", WholeRange(20, 10_000))
     limit: int | None = setting(160, "number of pairs to choose from, drawn by --seed", LIMIT)
-    out: Path = setting(Path("anchors.json"), "file to write", PATH, writes=True)
+    out: Path = setting(Path("anchors.json"), "file to write", PATH, writes="file")
 
 
 @dataclass(frozen=True, kw_only=True)

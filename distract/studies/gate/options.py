@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from distract.judging.orders import Manner
+from distract.models import ranges
 from distract.models.options import OptionGroup, setting
 from distract.models.ranges import AMOUNT, CONFIDENCE, COUNT, FLAG, INNER_SHARE, LIMIT, PATH, SHARE, NumberRange
 from distract.stats.measures import list_limited
@@ -91,7 +92,7 @@ class GateOptions(
     attacks: tuple[str, ...] = named_attacks("attack; repeatable. Default: assertiveness, prolixity, sycophancy")
     protocols: tuple[str, ...] = ways_of_asking()
     unlabelled_reason: str | None = decision(
-        None, "why a judge may pass with --no-probe; a pass shows it", metavar="TEXT"
+        None, "why a judge may pass with --no-probe; a pass shows it", ranges.DATA_TEXT, metavar="TEXT"
     )
     limit: int | None = setting(None, "number of cases, drawn by --seed. Default: all", LIMIT)
     budget: int | None = cost(None, "maximum number of model calls, including those answered from the store", COUNT)

@@ -7,9 +7,8 @@ from functools import partial
 
 from distract.judging.orders import Manner
 from distract.models.options import setting
-from distract.models.ranges import COUNT, WholeRange
+from distract.models.ranges import COUNT, DATA_TEXT, WholeRange
 from distract.studies.options import (
-    DATA_TEXT,
     DataOptions,
     DrawOptions,
     ReferenceOptions,
@@ -39,7 +38,6 @@ class LeaderboardOptions(DataOptions, DrawOptions, ReferenceOptions, Manner, Wri
         "rating system, as NAME or NAME:PARAMETER=VALUE,...; repeatable. The first decides who is lowest. Default: "
         "bradley-terry",
         flag="--system",
-        runs=True,
     )
     anchor: str | None = _rating(None, "model whose rating is fixed (bradley-terry, style-control)", DATA_TEXT)
     lowest: int | None = _rating(

@@ -25,7 +25,7 @@ class MetaOptions(DrawOptions, ReferenceOptions, Manner, NoiseOptions, ShardOpti
     """The options of ``distract meta``."""
 
     judges: tuple[str, ...] = setting(
-        (), "judge, or replay:FILE-OR-FOLDER of stored verdicts; repeatable", flag="--judge", runs=True
+        (), "judge, or replay:FILE-OR-FOLDER of stored verdicts; repeatable", flag="--judge"
     )
     specs: tuple[str, ...] = setting(
         (), "labelled data: built-in name, path, FORMAT:PATH, hub:ORG/NAME; repeatable", flag="--data"
@@ -37,7 +37,7 @@ class MetaOptions(DrawOptions, ReferenceOptions, Manner, NoiseOptions, ShardOpti
         None,
         "run folder (with several judges: a folder of run folders). Default: a folder under .distract/runs",
         PATH,
-        writes=True,
+        writes="own",
     )
     pass_mark: float | None = setting(
         None,

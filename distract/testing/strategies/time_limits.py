@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from distract.core import files
 from distract.core.store import DEFAULT_PATH
 
 EXAMPLES = DEFAULT_PATH.parent / "examples"
@@ -40,5 +41,6 @@ def unhurried(**more: Any) -> settings:
     }
     # Hypothesis rejects a database for examples that are the same every time.
     if not more.get("derandomize", active.derandomize):
+        files.check_links(EXAMPLES)
         defaults["database"] = DirectoryBasedExampleDatabase(EXAMPLES)
     return settings(**{**defaults, **more})
