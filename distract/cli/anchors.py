@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import click
 
@@ -10,7 +11,7 @@ from distract.cli.command import command
 from distract.cli.inquiry import Inquiry, ask
 from distract.cli.shared import EPILOG, CommandExit, echo, echo_more, print_result, safe_line
 from distract.cli.terminal import terminal
-from distract.core.errors import UsageError
+from distract.core.errors import JudgeChanged, UsageError
 from distract.models.options import describe
 from distract.studies.anchors.options import CheckOptions, MakeOptions
 from distract.studies.options import JsonOptions, ViewOptions
@@ -37,19 +38,19 @@ def make(options: _Making) -> None:
     Each is asked for twice, and kept if it is the same. A judge on this machine, whose weights are known, is asked
     once.
     """
-    from distract.studies.anchors import session, view
+    from distract.studies.anchors import maker, view
     from distract.studies.anchors.anchor_file import write_anchors
     from distract.studies.execution import set_up
 
-    job = session.prepare(set_up(options, terminal(), ("pairwise",)), options)
-    heading = f"judge {options.judge} · data {job.data['name']} · protocol {job.candidates.protocol.name}"
-    about = {"judge": options.judge, "candidates": len(job.candidates.anchors), "size": options.size}
-    most = session.estimate(job.candidates, job.setup.models, job.repeats)
-    inquiry = Inquiry(job.setup.models, job.setup.prices, heading, about, lambda: most, options.out)
-    with ask(inquiry, options) as place:
-        anchor_set = session.make(job, *place)
+    setup, size = set_up(options, terminal(), ("pairwise",)), options.size
+    data, drawn = maker.prepare(setup, options)
+    heading = f"judge {options.judge} · data {data['name']} · protocol {setup.protocols[0].name}"
+    about = {"judge": options.judge, "candidates": len(drawn), "size": size}
+    most = partial(maker.estimate_make, setup, drawn, size)
+    with ask(Inquiry(setup.models, setup.prices, heading, about, most, options.out), options) as place:
+        anchor_set = maker.make(setup, data, drawn, size, *place)
     write_anchors(anchor_set, options.out)
-    print_result(options.as_json, view.anchors_document(anchor_set), view.anchors_report(anchor_set, options.size))
+    print_result(options.as_json, view.anchors_document(anchor_set), view.anchors_report(anchor_set, size))
     if not options.as_json:
         echo(f"\nanchors: {safe_line(str(options.out))}")
 
@@ -63,10 +64,10 @@ class _Checking(CheckOptions, ViewOptions):
 def check(options: _Checking) -> None:
     """Ask for the verdicts of a FILE of anchors again.
 
-    Ends with 0 if the judge is unchanged, and with 1 if it has drifted or is another judge.
+    Ends with 0 if the judge is unchanged, and with 3 if it has drifted or was replaced.
     """
     from distract.cli.settings import find_hazard
-    from distract.studies.anchors import session, view
+    from distract.studies.anchors import checker, view
     from distract.studies.anchors.anchor_file import read_anchors
     from distract.studies.execution import set_up
 
@@ -77,13 +78,13 @@ def check(options: _Checking) -> None:
         # The file may be a stranger's.
         if problem := find_hazard(file.parent, describe(CheckOptions)["judge"], judge):
             raise UsageError(f"{file}: its judge {problem}")
-    setup = set_up(options, terminal(), judge=judge)
-    size, most = len(anchor_set.anchors), session.estimate_check(anchor_set, setup)
+    setup = checker.choose_way(anchor_set, set_up(options, terminal(), judge=judge), bool(options.protocols))
+    size, most = len(anchor_set.anchors), partial(checker.estimate_check, anchor_set, setup)
     heading, about = f"judge {judge} · {file}, {size} anchors", {"judge": judge, "anchors": size}
-    with ask(Inquiry(setup.models, setup.prices, heading, about, lambda: most), options) as place:
-        result = session.check(anchor_set, setup, *place)
+    with ask(Inquiry(setup.models, setup.prices, heading, about, most), options) as place:
+        result = checker.check(anchor_set, setup, *place)
     echo_more(print_result(options.as_json, view.check_document(result), view.check_report(result), options.verbose))
-    raise CommandExit(0 if result.status == "unchanged" else 1)
+    raise CommandExit(0 if result.result.status == "unchanged" else JudgeChanged.exit_code)
 
 
 anchors.add_command(make)

@@ -9,11 +9,12 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, Generic, Protocol, Self
 
 from distract.core import plugin
 from distract.core.backend import Backend, Batch, RemoteBackend
-from distract.core.errors import write_error
+from distract.core.errors import JudgeChanged, write_error
 from distract.core.locks import occupy
 from distract.core.loop import execute
 from distract.core.plan import Plan
@@ -152,11 +153,16 @@ class FinishedRun(Generic[R]):
 
 
 @contextmanager
-def open_stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Role, Answerer]]:
-    """Open the reply store for each model; check at the end that every reply is on file."""
+def open_stores(
+    models: Mapping[Role, Backend], path: Path, asked_for: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[dict[Role, Answerer]]:
+    """Open the reply store for each model; check at the end that every reply is on file.
+
+    ``asked_for`` keeps its replies apart from those of the same model for another purpose.
+    """
     with ExitStack() as stack:
         opened = {
-            role: (backend, stack.enter_context(Store(path, backend.identity, backend.reads_slots)))
+            role: (backend, stack.enter_context(Store(path, {**backend.identity, **asked_for}, backend.reads_slots)))
             for role, backend in models.items()
         }
         for backend, store in opened.values():
@@ -223,6 +229,11 @@ def run_job(
                 with time_part("analysis"):
                     sums.add(rows, result.rewrites)
                 plans_done += 1
+        problem = ""
+        if tally.frozen:
+            from distract.core.members import check_members_again
+
+            problem = check_members_again(models, tally)
         times = {"began": round(begin, 3), "seconds": round(time.monotonic() - clock, 3)}
         spent = cost(job.prices, tally.tokens)
         epoch = {"epoch": models["judge"][1].epoch} if "judge" in models else {}
@@ -237,6 +248,8 @@ def run_job(
             summary = job.study.document(job.parameters, total)
         _check_stores(models)
         text = record.finish(summary, numbers)
+    if problem:
+        raise JudgeChanged(f"{job.out}: {problem}, and --fresh to ask them everything again")
     run = LoadedRun(
         job.out,
         job.parameters,

@@ -1,4 +1,4 @@
-"""Check that the servers of a model answer alike, before they share its requests.
+"""Check that the servers of a model answer alike, before they share its requests and once more at the end of a run.
 
 Each answers the probes, and then the same few requests, the first that a run sends. Their replies are compared and not
 stored: probabilities or, without them, the words of a verdict, since no server repeats longer texts letter by letter.
@@ -13,16 +13,25 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from distract.core.backend import Backend, PooledBackend, ProbingBackend
-from distract.core.errors import BackendError, UsageError
+from distract.core.errors import BackendError, JudgeChanged, UsageError
+from distract.core.frozen import Frozen, Q, Reading, Recheck, compare
 from distract.core.printable import count
-from distract.core.readings import Discrepancy, read_choice
 from distract.core.records import Reply, Request, Role
+from distract.core.store import Answerer
 from distract.core.usage import Tally
 
 T = TypeVar("T")
 
-ASKED = 8
-"""Requests to ask each server."""
+ASKED, CHECKS = 8, 2
+"""Requests to ask each server, and how often in a run."""
+
+
+def read_choice(reply: Reply) -> Reading:
+    """Read the choice of a reply: the most likely one, or its words if the server gives no probabilities."""
+    probabilities = reply.probabilities
+    if not probabilities:
+        return Reading(reply.text.strip())
+    return Reading(probabilities.index(max(probabilities)), probabilities)
 
 
 def find_comparable(requests: Sequence[Request]) -> list[Request]:
@@ -40,7 +49,15 @@ def probe_members(backend: PooledBackend, role: Role, tally: Tally) -> None:
 
     Verdicts that are read in different ways would mix, and an address without the model would show only as failures.
     """
-    (first, reference), *others = poll_members(backend, lambda member: _probe(member, role, tally)).items()
+
+    def probe(member: Backend) -> Mapping[str, Any]:
+        manner: Mapping[str, Any] = {}
+        for one in member.probes if isinstance(member, ProbingBackend) else ():
+            (reply,) = ask_member(member, [replace(one, to=role)], tally)
+            manner = member.learn(reply) if isinstance(member, ProbingBackend) else manner
+        return manner
+
+    (first, reference), *others = poll_members(backend, probe).items()
     for name, manner in others:
         if differing := [key for key in reference if manner[key] != reference[key]]:
             forms = ", ".join(
@@ -53,13 +70,63 @@ def probe_members(backend: PooledBackend, role: Role, tally: Tally) -> None:
 
 
 def check_members(backend: PooledBackend, requests: Sequence[Request], tally: Tally) -> None:
-    """Ask every server the same; raises if they disagree."""
-    compare_members(ask_members(backend, requests, tally), name_check(requests[0].to), tally)
+    """Ask every server the same, and freeze the verdicts of the first; raises if those of others differ."""
+    readings = poll_members(backend, lambda member: [*map(read_choice, ask_member(member, requests, tally))])
+    first, role = next(iter(readings)), requests[0].to
+    frozen = [Frozen(*pair) for pair in zip(requests, readings[first], strict=True)]
+    tally.frozen[role] = first, frozen
+    checks = {name: compare(frozen, lambda _, own=own: own) for name, own in readings.items()}  # type: ignore[misc]
+    if problem := record_members(checks, name_check(role), first, tally):
+        raise JudgeChanged(problem)
 
 
-def ask_members(backend: Backend, requests: Sequence[Request], tally: Tally) -> dict[str, list[Reply]]:
-    """Ask every server of a model, or a model of another kind, the same."""
-    return poll_members(backend, lambda member: _ask(member, requests, tally))
+def check_members_again(models: Mapping[Role, Answerer], tally: Tally) -> str:
+    """Ask every server for the frozen verdicts at the end of a run; says which of them have changed."""
+    problems = []
+    for role, (first, frozen) in tally.frozen.items():
+        try:
+            checks = compare_members(
+                models[role][0], frozen, lambda request: request, lambda _, r: read_choice(r), tally
+            )
+        except BackendError as error:
+            print(f"distract: {error}; its servers are not compared at the end", file=sys.stderr, flush=True)
+            continue
+        problems.append(record_members(checks, f"{name_check(role)} at the end", f"{first} at the start", tally))
+    return next(filter(None, problems), "")
+
+
+def compare_members(
+    backend: Backend,
+    frozen: Sequence[Frozen[Q]],
+    request: Callable[[Q], Request],
+    read: Callable[[Q, Reply], Reading],
+    tally: Tally,
+) -> dict[str, Recheck[Q]]:
+    """Ask every server of a model, or a model of another kind, for frozen verdicts; ``read`` reads its replies."""
+
+    def check(member: Backend) -> Recheck[Q]:
+        return compare(frozen, lambda asked: [*map(read, asked, ask_member(member, [*map(request, asked)], tally))])
+
+    return poll_members(backend, check)
+
+
+def find_worst(checks: Mapping[str, Recheck[Any]]) -> str:
+    """Name the server that is the farthest from the frozen verdicts."""
+    ranks = {name: (one.status != "unchanged", len(one.turned), one.largest_move or 0) for name, one in checks.items()}
+    return max(ranks, key=lambda name: ranks[name])
+
+
+def record_members(checks: Mapping[str, Recheck[Any]], name: str, other: str, tally: Tally) -> str:
+    """Record how servers compare with another; says which of them answers otherwise."""
+    worst = find_worst(checks)
+    asked = sum(check.asked for check in checks.values())
+    tally.checks[name] = {**checks[worst].document, "asked": asked, "servers": [*checks]}
+    return "" if checks[worst].status == "unchanged" else state_difference(worst, other, checks[worst])
+
+
+def state_difference(server: str, other: str, check: Recheck[Any]) -> str:
+    """Say that a server answers otherwise than another."""
+    return f"the servers disagree: {server} beside {other}: {check.describe()}; name servers that run the same model"
 
 
 def poll_members(backend: Backend, poll: Callable[[Backend], T]) -> dict[str, T]:
@@ -81,16 +148,8 @@ def poll_members(backend: Backend, poll: Callable[[Backend], T]) -> dict[str, T]
     return results
 
 
-def _probe(member: Backend, role: Role, tally: Tally) -> Mapping[str, Any]:
-    manner: Mapping[str, Any] = {}
-    if isinstance(member, ProbingBackend):
-        for probe in member.probes:
-            (reply,) = _ask(member, [replace(probe, to=role)], tally)
-            manner = member.learn(reply)
-    return manner
-
-
-def _ask(member: Backend, requests: Sequence[Request], tally: Tally) -> list[Reply]:
+def ask_member(member: Backend, requests: Sequence[Request], tally: Tally) -> list[Reply]:
+    """Ask one server; its replies are not stored."""
     batches = member.reply(requests, frozenset(range(len(requests))))
     replies = dict(pair for batch in batches for pair in batch)
     tally.count_tokens(requests[0].to, list(replies.values()))
@@ -98,25 +157,3 @@ def _ask(member: Backend, requests: Sequence[Request], tally: Tally) -> list[Rep
         many = f"{len(silent)} of {count(len(requests), 'request')}"
         raise BackendError(f"{many} to check the judge got {silent[0]}")
     return [replies[index] for index in range(len(requests))]
-
-
-def compare_members(replies: Mapping[str, list[Reply]], check: str, tally: Tally) -> None:
-    """Compare the replies of servers to the same requests with those of the first; raises if they disagree."""
-    (first, reference), *others = replies.items()
-    first_readings = [read_choice(reply) for reply in reference]
-    discrepancies = {
-        name: Discrepancy([*zip(first_readings, map(read_choice, answers), strict=True)]) for name, answers in others
-    }
-    for name, discrepancy in discrepancies.items():
-        if not discrepancy.is_noise:
-            raise UsageError(
-                f"the servers disagree: {name} answers {discrepancy.describe(first)}; name servers that run the same "
-                "model"
-            )
-    moves = [one.largest_move for one in discrepancies.values() if one.largest_move is not None]
-    tally.checks[check] = {
-        "asked": len(reference) * len(replies),
-        "differing": max((one.differing for one in discrepancies.values()), default=0),
-        "largest_move": max(moves, default=None),
-        "servers": [*replies],
-    }

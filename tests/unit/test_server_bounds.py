@@ -21,7 +21,7 @@ from loops import each
 from test_server_backend import ask, backend, words
 
 from distract.core.backend import Batch
-from distract.core.errors import BackendError, UsageError
+from distract.core.errors import BackendError, JudgeChanged, UsageError
 from distract.core.exchange import settle
 from distract.core.records import Message, Reply, Request, Role
 from distract.core.store import Store
@@ -404,9 +404,10 @@ def test_each_role_checks_its_own_servers(tmp_path: Path) -> None:
     """A verifier's servers that agree say nothing about the judge's."""
     tally = Tally()
     assert settle_pool(Pool(Member(), Member()), "verifier", tally, tmp_path)
-    with pytest.raises(UsageError, match="the servers disagree: s1 answers 1 of 1 request"):
+    with pytest.raises(JudgeChanged, match="the servers disagree: s1 beside s0: replaced: 1 of 1 verdict differ"):
         settle_pool(Pool(Member(), Member(0.1)), "judge", tally, tmp_path)
-    assert [*tally.checks] == ["servers of the verifier"]
+    statuses = {name: check["status"] for name, check in tally.checks.items()}
+    assert statuses == {"servers of the verifier": "unchanged", "servers": "replaced"}
 
 
 def test_forms_are_compared_although_no_reply_is_comparable(tmp_path: Path) -> None:
@@ -422,7 +423,10 @@ def test_members_that_are_down_are_left_out_and_not_asked_again(
     assert not settle_pool(pool, "judge", tally, tmp_path, choices=())
     assert settle_pool(pool, "judge", tally, tmp_path)
     assert capsys.readouterr().err == "distract: it does not answer; this run goes on without s1\n"
-    assert tally.checks["servers"] == {"asked": 2, "differing": 0, "largest_move": 0.0, "servers": ["s0", "s2"]}
+    assert tally.checks["servers"] == {
+        **{"status": "unchanged", "asked": 2, "differing": 0, "moved": 0},
+        **{"largest_move": 0.0, "servers": ["s0", "s2"]},
+    }
     # The pool's own probe, one of each of two servers, and one comparison of each.
     assert tally.tokens == {"judge": (5, 0)}
 

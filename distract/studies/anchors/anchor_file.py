@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from distract.core import files
-from distract.core.errors import DataError, UsageError
+from distract.core.errors import DataError, DistractError, UsageError
+from distract.core.frozen import Frozen, Reading, Steadiness
 from distract.core.plan import Plan
 from distract.core.plugin import Comparison, Protocol
-from distract.core.readings import Reading
 from distract.core.recorder import dump, format_json
 from distract.core.records import BASELINE, Case, Judgment, Response, Row
 from distract.core.run_decoder import decode_case, decode_row
@@ -25,6 +25,7 @@ from distract.judging.comparison import judge_comparison, label, side
 from distract.judging.orders import Manner, Orders
 from distract.judging.verdicts import outcome
 from distract.stats.measures import headline
+from distract.studies.setup import Setup
 
 FORMAT = "distract anchors 1"
 REMAKE = "make it again with `distract anchors make`"
@@ -67,20 +68,22 @@ class Anchor:
         return by_side[self.row.a], by_side[self.row.b]
 
 
-@dataclass(frozen=True, slots=True)
-class Steadiness:
-    """How the same judge answered the same requests twice, when the anchors were made."""
+Ask = Callable[[Sequence[Anchor]], Sequence[Row]]
+"""Judges the comparisons of anchors, in order."""
 
-    asked: int = 0  # comparisons asked twice
-    flickering: int = 0  # those with two different verdicts, which are no anchors
-    largest_move: float | None = None  # largest move of a share among the others
+
+class NoAnchors(DistractError):
+    """The judge gives too few steady verdicts for anchors."""
+
+    exit_code = 3
 
 
 @dataclass(frozen=True, slots=True)
 class AnchorSet:
     """Anchors, and what identifies the judge that gave them.
 
-    ``served`` holds the models and configurations that a server reported; ``data`` names the data set.
+    ``served`` holds the models and configurations that a server reported; ``data`` names the data set; ``way`` has the
+    checksum of a protocol that distract does not ship, and the file that the user named.
     """
 
     judge: str
@@ -91,36 +94,28 @@ class AnchorSet:
     steadiness: Steadiness
     anchors: tuple[Anchor, ...]
     served: Mapping[str, Any]
+    way: Mapping[str, str] = field(default_factory=dict)
     path: Path | None = None
 
-
-def ask(judge: str, protocol: Protocol, manner: Manner, helped: bool, anchor: Anchor) -> Plan[Row]:
-    """Judge the comparison of an anchor, in its order."""
-    case, row = anchor.case, anchor.row
-    a, b = anchor.pair
-    own = replace(manner, orders=anchor.orders)
-    empty = partial(
-        Row,
-        case.id,
-        case.cluster,
-        "people",
-        protocol.name,
-        judge,
-        BASELINE,
-        row.a,
-        row.b,
-        label=label(case, a, b),
-        prompt_group=case.prompt_group,
-    )
-    return (yield from judge_comparison(empty, protocol, Comparison(case, a, b), own, helped))
+    def freeze(self, protocol: Protocol) -> list[Frozen[Anchor]]:
+        """The verdicts to compare with."""
+        return [Frozen(one, read_verdict(one.row.judgments, protocol)) for one in self.anchors]
 
 
-def read_verdict(row: Row, protocol: Protocol) -> Reading:
-    """Read the verdict of a row, with its probabilities, or scores as places on their scale."""
-    rule = headline("flip_rate", protocol.rules)
-    if row.excluded or not row.judgments:
+def judge_anchor(setup: Setup, anchor: Anchor) -> Plan[Row]:
+    """Judge the comparison of an anchor, in its order, with the one protocol of a setup."""
+    (protocol,), case, row, (a, b) = setup.protocols, anchor.case, anchor.row, anchor.pair
+    about = (case.id, case.cluster, "people", protocol.name, setup.judge, BASELINE, row.a, row.b)
+    empty = partial(Row, *about, label=label(case, a, b), prompt_group=case.prompt_group)
+    own = replace(setup.manner, orders=anchor.orders)
+    return (yield from judge_comparison(empty, protocol, Comparison(case, a, b), own, setup.helped))
+
+
+def read_verdict(judgments: Sequence[Judgment], protocol: Protocol) -> Reading:
+    """Read a verdict, with its probabilities, or scores as places on their scale."""
+    if not judgments:
         return Reading(None)
-    return Reading(outcome(row.judgments, rule), _list_shares(row.judgments[0], protocol))
+    return Reading(outcome(judgments, headline("flip_rate", protocol.rules)), _list_shares(judgments[0], protocol))
 
 
 def _list_shares(judgment: Judgment, protocol: Protocol) -> tuple[float, ...] | None:
@@ -136,11 +131,10 @@ def _list_shares(judgment: Judgment, protocol: Protocol) -> tuple[float, ...] | 
 
 def write_anchors(anchors: AnchorSet, path: Path) -> None:
     """Write a file of anchors; the same anchors always give the same bytes."""
-    entries = [{"case": one.case, "row": one.row, "place": one.place} for one in anchors.anchors]
-    fields = {name: getattr(anchors, name) for name in ("judge", "identity", "protocol", "data", "served")}
-    parts = {**fields, "manner": asdict(anchors.manner), "steadiness": asdict(anchors.steadiness), "anchors": entries}
-    document = {"format": FORMAT, **parts, "sha256": _digest(parts)}
-    files.write(path, format_json(document), "--out")
+    parts = {name: value for name, value in asdict(replace(anchors, anchors=())).items() if value or name != "way"}
+    parts |= {"anchors": [{"case": one.case, "row": one.row, "place": one.place} for one in anchors.anchors]}
+    del parts["path"]
+    files.write(path, format_json({"format": FORMAT, **parts, "sha256": _digest(parts)}), "--out")
 
 
 def read_anchors(path: Path) -> AnchorSet:
@@ -149,29 +143,20 @@ def read_anchors(path: Path) -> AnchorSet:
         raise DataError("is not a regular file", path=path)
     try:
         document = json.loads(files.read_bytes(path))
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"is not a file of anchors ({flaw(error)}); {REMAKE}", path=path) from error
-    if not has_shape(document, _SHAPE) or document["format"] != FORMAT or not document["anchors"]:
-        raise DataError(f"is not a file of anchors of this version; {REMAKE}", path=path)
-    parts = {name: value for name, value in document.items() if name not in ("format", "sha256")}
-    try:
-        if document.get("sha256") != _digest(parts):
+        if not has_shape(document, _SHAPE) or document.pop("format") != FORMAT or not document["anchors"]:
+            raise DataError(f"is not a file of anchors of this version; {REMAKE}", path=path)
+        if document.pop("sha256", None) != _digest(document):
             raise DataError(f"was changed since it was made; {REMAKE}", path=path)
-        return AnchorSet(
-            document["judge"],
-            document["identity"],
-            document["protocol"],
-            Manner(**document["manner"]),
-            document["data"],
-            _decode_steadiness(document["steadiness"]),
-            tuple(map(_decode_anchor, document["anchors"])),
-            document["served"],
-            path,
-        )
+        if not has_shape(document.get("way", {}), {...: str}):
+            raise ValueError("its way of asking is damaged")
+        document["anchors"] = tuple(map(_decode_anchor, document["anchors"]))
+        document["manner"] = Manner(**document["manner"])
+        document["steadiness"] = _decode_steadiness(document["steadiness"])
+        return AnchorSet(**document, path=path)
     except DataError:
         raise
-    except (LookupError, TypeError, ValueError, AttributeError, UsageError) as error:
-        raise DataError(f"is not a file of anchors ({error}); {REMAKE}", path=path) from error
+    except (LookupError, TypeError, ValueError, AttributeError, UsageError, RecursionError) as error:
+        raise DataError(f"is not a file of anchors ({flaw(error)}); {REMAKE}", path=path) from error
 
 
 def _decode_anchor(value: dict[str, Any]) -> Anchor:
@@ -194,13 +179,10 @@ def _is_valid(judgment: Judgment) -> bool:
 
 
 def _decode_steadiness(value: dict[str, Any]) -> Steadiness:
-    steadiness = Steadiness(**value)
-    if (
-        not 0 <= steadiness.flickering <= steadiness.asked <= _MOST_ASKED
-        or not 0 <= (steadiness.largest_move or 0) <= 1
-    ):
+    one = Steadiness(**value)
+    if not 0 <= one.flickering <= one.asked <= _MOST_ASKED or not 0 <= (one.largest_move or 0) <= 1:
         raise ValueError("its steadiness is no count of verdicts")
-    return steadiness
+    return one
 
 
 def _digest(parts: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Ask a judge for the verdicts of anchors again, and say whether it is unchanged, has drifted or is another judge.
+"""Ask a judge for the verdicts of anchors again, and say whether it is unchanged, has drifted or was replaced.
 
 A verdict counts as changed if it differs from the frozen one and does so again in two repeats, so that a server which
 does not repeat itself to the digit passes. The errors of the decision are computed for the number of anchors.
@@ -6,19 +6,29 @@ does not repeat itself to the digit passes. The errors of the decision are compu
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
-from distract.core.errors import UsageError
+from distract.core import registry
+from distract.core.backend import is_pinned
+from distract.core.errors import BackendError, UnknownName, UsageError
+from distract.core.frozen import FALSE_ALARM, Change, Recheck, compare, count_needed, count_replaced
+from distract.core.job import Estimate, StageSample, describe_served, open_stores
+from distract.core.loop import execute
+from distract.core.plan import Plan, PlanResult, step
 from distract.core.plugin import Protocol
-from distract.core.readings import DIFFERING, MOVE, Reading, find_largest_move
-from distract.core.records import Row
+from distract.core.printable import count
+from distract.core.records import CaseResult, Row
+from distract.core.usage import Tally
 from distract.stats import intervals
-from distract.stats.special import pdtrc
-from distract.studies.anchors.anchor_file import REMAKE, Anchor, AnchorSet, read_verdict
-from distract.studies.anchors.maker import Ask, Candidates, NoAnchors
+from distract.studies.anchors.anchor_file import REMAKE, Anchor, AnchorSet, Ask, NoAnchors, judge_anchor, read_verdict
+from distract.studies.estimate import estimate_samples
+from distract.studies.setup import Setup
 
 REPEATS = 2
 """Number of times that a changed verdict is asked for again."""
@@ -27,52 +37,13 @@ DRIFT, DIFFERENT = 0.1, 0.4
 """Shares of changed verdicts for which the errors of the decision are stated. Two judges that agree by chance differ in
 half of the verdicts."""
 
-OTHER = 0.22
-"""Share of changed verdicts from which the answers are those of another judge: as likely for ``DRIFT`` as for
-``DIFFERENT``."""
-
 MOST_MISSED = 0.5
 """Largest chance that a check misses a judge that changed ``DRIFT`` of its verdicts."""
 
-FALSE_ALARM = 0.01
-"""Largest chance that the flickering of an unchanged judge counts as a drift."""
+VALID = 3600
+"""Seconds for which the replies of a command that broke off are those of the judge that answers now."""
 
-Status = Literal["unchanged", "drifted", "another judge"]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The verdict of an anchor then and now."""
-
-    anchor: Anchor
-    before: Reading
-    now: Reading
-
-    @property
-    def is_turned(self) -> bool:
-        """Whether the verdict itself changed, and not only its probabilities."""
-        return self.before.differs(self.now)
-
-
-@dataclass(frozen=True, slots=True)
-class Direction:
-    """A direction of changes: how many verdicts moved that way, how many the other way."""
-
-    name: str
-    towards: int
-    away: int
-    p_value: float  # exact two-sided McNemar test
-    p_adjusted: float  # after Holm, over all directions
-
-
-@dataclass(frozen=True, slots=True)
-class Errors:
-    """Chances that the decision is wrong, with this number of anchors."""
-
-    false_alarm: float  # at most, for an unchanged judge
-    missed: float  # a judge that changed a tenth of its verdicts passes as unchanged
-    overstated: float  # such a judge is called another one
-    mistaken: float  # a judge that differs in two fifths of the verdicts is called drifted, or passes
+Progress = Callable[[Tally], None]
 
 
 @dataclass(frozen=True)
@@ -81,112 +52,149 @@ class AnchorCheck:
 
     anchors: AnchorSet
     judge: str
-    status: Status
-    asked: int  # comparisons judged, repeats included
-    changes: tuple[Change, ...]  # confirmed ones
-    largest_move: float | None
-    directions: tuple[Direction, ...]
-    served: dict[str, Any] = field(default_factory=dict)
+    result: Recheck[Anchor]
+    served: Mapping[str, Any] = field(default_factory=dict)
     identity: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def turned(self) -> int:
-        """The number of anchors whose verdict changed."""
-        return sum(change.is_turned for change in self.changes)
 
-    @property
-    def moved(self) -> list[float]:
-        """The moves of the probabilities of anchors that kept their verdict, where they are no noise."""
-        return [change.before.move(change.now) or 0.0 for change in self.changes if not change.is_turned]
+@contextmanager
+def open_rounds(
+    command: str, setup: Setup, drawn: Sequence[Anchor], store: Path, tally: Tally, progress: Progress | None = None
+) -> Iterator[Ask]:
+    """Yield what judges anchors in rounds, each of which asks again.
 
-    @property
-    def interval(self) -> intervals.Interval:
-        """95% interval of the share of changed verdicts."""
-        return intervals.wilson(self.turned, len(self.anchors.anchors))
-
-
-def check_anchors(anchors: AnchorSet, asked: Candidates, ask_now: Ask, is_pinned: bool = False) -> AnchorCheck:
-    """Ask for all verdicts, and for those that differ twice more unless the judge is pinned; decide."""
-    protocol = asked.protocol
-    frozen = [read_verdict(one.row, protocol) for one in anchors.anchors]
-    rows = ask_now(asked.plans(anchors.anchors))
-    _check_requests(anchors, rows)
-    noise = MOVE + (anchors.steadiness.largest_move or 0.0)
-    readings = [read_verdict(row, protocol) for row in rows]
-    places = [place for place, now in enumerate(readings) if _is_changed(frozen[place], now, noise)]
-    number = len(rows)
-    for _ in range(0 if is_pinned else REPEATS):
-        again = ask_now(asked.plans(anchors.anchors[place] for place in places)) if places else ()
-        number += len(again)
-        places = [
-            place
-            for place, row in zip(places, again, strict=True)
-            if _is_changed(frozen[place], read_verdict(row, protocol), noise)
-        ]
-    changes = tuple(Change(anchors.anchors[place], frozen[place], readings[place]) for place in places)
-    turned = [change for change in changes if change.is_turned]
-    status: Status = "unchanged"
-    if len(changes) >= count_needed(anchors):
-        status = "another judge" if len(turned) >= count_other(anchors) else "drifted"
-    largest = find_largest_move(list(zip(frozen, readings, strict=True)))
-    directions = tuple(_list_directions(turned, protocol))
-    return AnchorCheck(anchors, asked.judge, status, number, changes, largest, directions)
-
-
-def _check_requests(anchors: AnchorSet, rows: Sequence[Row]) -> None:
-    """Fail if the prompts have changed since the anchors were made: another question has another answer."""
-    for anchor, row in zip(anchors.anchors, rows, strict=True):
-        if row.keys[:1] != anchor.row.keys[:1]:
-            raise UsageError(f"{anchors.path}: its prompts are not those of today ({anchors.protocol}); {REMAKE}")
-
-
-def _is_changed(before: Reading, now: Reading, noise: float) -> bool:
-    return before.differs(now) or (before.move(now) or 0.0) > noise
-
-
-def count_needed(anchors: AnchorSet) -> int:
-    """The number of verdicts from which a judge has drifted, if they changed or their probabilities moved too far.
-
-    No change of a pinned judge is noise. Else, a prompt whose verdict flickers with chance q is seen to do so with
-    chance 2q(1 - q) when it is asked twice, and passes as a changed anchor with q²(1 - q)², which is at most an eighth
-    of that.
+    Stored replies count for a judge whose identity names its weights. Any other judge is asked each time. The replies
+    of a round are stored apart: the same command goes on with them if it is repeated within an hour.
     """
-    steadiness = anchors.steadiness
-    if not steadiness.asked:
-        return 1
-    steady = steadiness.asked - steadiness.flickering
-    expected = steadiness.flickering / 8 * len(anchors.anchors) / steady if steady else 0.0
-    needed = DIFFERING
-    while pdtrc(needed - 1, expected) > FALSE_ALARM:
-        needed += 1
-    return needed
+    parts = (command, setup.judge, setup.protocols[0].name, setup.manner, [one.case.id for one in drawn])
+    name = hashlib.sha256(repr(parts).encode(errors="replace")).hexdigest()[:12]
+    rounds = list[Mapping[str, str]]()
+
+    def ask(anchors: Sequence[Anchor]) -> list[Row]:
+        rounds.append({} if is_pinned(setup.backend) else {"anchors": f"{name}-{len(rounds)}"})
+        with open_stores(setup.models, store, rounds[-1]) as opened:
+            for _, replies in opened.values():
+                if rounds[-1] and replies.epoch / 1000 + VALID < time.time():
+                    replies.renew()
+            plans = (judge_anchor(setup, one) for one in anchors)
+            rows = list(execute(plans, opened, tally=tally, progress=progress))
+        if tally.unanswered:
+            raise BackendError(f"{count(tally.unanswered, 'request')} got {tally.cause}")
+        return rows
+
+    def forget() -> None:
+        for one in filter(None, rounds):
+            with open_stores(setup.models, store, one) as opened:
+                for _, replies in opened.values():
+                    replies.renew()
+
+    try:
+        yield ask
+    except NoAnchors:
+        forget()
+        raise
+    forget()
 
 
-def count_other(anchors: AnchorSet) -> int:
-    """The number of changed verdicts from which the answers are those of another judge."""
-    return max(math.ceil(OTHER * len(anchors.anchors)), count_needed(anchors))
+def choose_way(anchors: AnchorSet, setup: Setup, is_named: bool = False) -> Setup:
+    """Ask as anchors were asked for; raises if that way has changed, since another question has another answer.
+
+    ``is_named`` says that the user names the protocols of the setup.
+    """
+    path, way, name = anchors.path, anchors.way, anchors.protocol
+    own = [one for one in setup.protocols if one.name == name]  # named, or brought by the judge
+    if is_named and len(own) != len(setup.protocols):
+        raise UsageError(f"{path}: was made with the protocol {name}; name no other one with --protocol")
+    try:
+        protocol = own[0] if own else registry.get_protocol(_locate(anchors), setup.backend)
+    except UnknownName:
+        raise UsageError(
+            f"{path}: its judge {anchors.judge} brings its own way of asking ({name}), which {setup.judge} lacks; name "
+            "that judge, or one of its kind, with --judge"
+        ) from None
+    setup = replace(setup, protocols=(protocol,), manner=anchors.manner)
+    is_changed = protocol.name != name or way.get("checksum", "") not in ("", registry.code_checksum(protocol))
+    for one in anchors.anchors if not is_changed else ():
+        requests = step(plan := judge_anchor(setup, one))
+        plan.close()
+        is_changed |= isinstance(requests, PlanResult) or (requests[0].key,) != one.row.keys[:1]
+    if is_changed:
+        raise UsageError(f"{path}: its prompts are not those of today ({way.get('file', name)}); {REMAKE}")
+    return setup
 
 
-def compute_errors(anchors: AnchorSet) -> Errors:
+def _locate(anchors: AnchorSet) -> str:
+    """Find the prompt file of anchors here or beside them; other files may run code of a stranger's."""
+    name, folders = anchors.way.get("file"), (Path(), (anchors.path or Path()).parent)
+    if name is None:
+        return anchors.protocol
+    for place in (folder / name for folder in folders):
+        if place.suffix == ".txt" and place.is_file() and {*place.resolve().parents} & {*map(Path.resolve, folders)}:
+            return str(place)
+    raise UsageError(f"{anchors.path}: was made with --protocol {name}; name that file here, with --protocol")
+
+
+def check(anchors: AnchorSet, setup: Setup, store: Path, tally: Tally, progress: Progress | None = None) -> AnchorCheck:
+    """Ask a judge, in a way that is chosen, for the verdicts of anchors again."""
+    with open_rounds("check", setup, anchors.anchors, store, tally, progress) as ask:
+        result = compare_anchors(anchors, setup, ask)
+    return replace(result, served=describe_served(setup.models), identity=dict(setup.backend.identity))
+
+
+def compare_anchors(anchors: AnchorSet, setup: Setup, ask: Ask) -> AnchorCheck:
+    """Ask for all verdicts, and for those that differ twice more unless the judge is pinned; decide."""
+    (protocol,), repeats = setup.protocols, 0 if is_pinned(setup.backend) else REPEATS
+    frozen = anchors.freeze(protocol)
+    result = compare(
+        frozen, lambda asked: [read_verdict(row.judgments, protocol) for row in ask(asked)], anchors.steadiness, repeats
+    )
+    return AnchorCheck(anchors, setup.judge, result)
+
+
+def estimate(setup: Setup, drawn: Sequence[Anchor], again: int) -> Estimate:
+    """Estimate the most requests for comparisons of which ``again`` are judged once more."""
+
+    def sample(protocol: Protocol) -> list[StageSample]:
+        own = replace(setup, protocols=(protocol,))
+        return [StageSample((_collect(judge_anchor(own, one)) for one in drawn), 1 + again / len(drawn))]
+
+    return estimate_samples(setup.protocols, sample, setup.models)
+
+
+def estimate_check(anchors: AnchorSet, setup: Setup) -> Estimate:
+    """Estimate the most requests of a check, in which every verdict may differ."""
+    return estimate(setup, anchors.anchors, 0 if is_pinned(setup.backend) else REPEATS * len(anchors.anchors))
+
+
+def _collect(plan: Plan[Row]) -> Plan[CaseResult]:
+    return CaseResult([(yield from plan)])
+
+
+def compute_errors(anchors: AnchorSet) -> dict[str, float]:
     """Compute the chances of a wrong decision by the numbers of changed verdicts.
 
     A changed verdict must be seen three times, so flickering hides some: as seen when the anchors were made, where two
     answers differ twice as often as one is off.
+
+    Returns:
+        The chances, by what goes wrong: ``false_alarm``, at most, for an unchanged judge; ``missed``, that one that
+        changed a tenth of its verdicts passes as unchanged; ``overstated``, that it is called another one;
+        ``mistaken``, that one that differs in two fifths is called drifted, or passes.
     """
     steadiness, total = anchors.steadiness, len(anchors.anchors)
     seen = (1 - steadiness.flickering / steadiness.asked / 2) ** (1 + REPEATS) if steadiness.asked else 1.0
-    needed, other = min(count_needed(anchors), total), min(count_other(anchors), total)
-    return Errors(
-        false_alarm=FALSE_ALARM if steadiness.asked else 0.0,
-        missed=1 - intervals.p_above(needed, total, DRIFT * seen),
-        overstated=intervals.p_above(other, total, DRIFT),
-        mistaken=1 - intervals.p_above(other, total, DIFFERENT * seen),
-    )
+    needed, other = (min(number(total, steadiness), total) for number in (count_needed, count_replaced))
+    return {
+        "false_alarm": FALSE_ALARM if steadiness.asked else 0.0,
+        "missed": 1 - intervals.p_above(needed, total, DRIFT * seen),
+        "overstated": intervals.p_above(other, total, DRIFT),
+        "mistaken": 1 - intervals.p_above(other, total, DIFFERENT * seen),
+    }
 
 
 def check_power(anchors: AnchorSet) -> None:
     """Fail if the judge flickers so much that a check would show nothing."""
-    if (missed := compute_errors(anchors).missed) > MOST_MISSED:
+    if (missed := compute_errors(anchors)["missed"]) > MOST_MISSED:
         steadiness = anchors.steadiness
         raise NoAnchors(
             f"{steadiness.flickering} of {steadiness.asked} verdicts came out differently when asked twice, so a check "
@@ -195,46 +203,39 @@ def check_power(anchors: AnchorSet) -> None:
         )
 
 
-def _list_directions(turned: Sequence[Change], protocol: Protocol) -> list[Direction]:
-    """Count the changed verdicts by direction, where anything moved."""
-    measures: list[tuple[str, Callable[[Change, object], float | None]]] = [
-        ("the longer response", _lean_longer),
-        ("the labelled response", _lean_label),
-        ("a tie", lambda change, verdict: float(verdict == "tie")),
-        ("no readable verdict", lambda change, verdict: float(verdict is None)),
-    ]
-    if protocol.orders != "none":
-        measures.insert(1, ("the response shown first", _lean_first))
+def _find_longer(one: Anchor) -> str | None:
+    a, b = (len(response.text) for response in one.pair)
+    return None if a == b else "a" if a > b else "b"
+
+
+_FAVOURS: Mapping[str, Callable[[Anchor], str | None]] = {
+    "the longer response": _find_longer,
+    "the response shown first": lambda one: next(iter(one.row.shown), None),
+    "the labelled response": lambda one: one.row.label,
+    "a tie": lambda one: "tie",
+    "no readable verdict": lambda one: None,
+}
+"""The verdict that each direction favours."""
+
+
+def list_directions(turned: Sequence[Change[Anchor]]) -> list[dict[str, Any]]:
+    """Count the changed verdicts by direction, where anything moved, with exact two-sided McNemar tests."""
     counts = []
-    for name, lean in measures:
-        pairs = [(lean(change, change.before.outcome), lean(change, change.now.outcome)) for change in turned]
-        known = [(before, now) for before, now in pairs if before is not None and now is not None]
+    for name, favours in _FAVOURS.items():
+        leans = [tuple(_lean(name, favours(one.question), v.outcome) for v in (one.before, one.now)) for one in turned]
+        known = [(before, now) for before, now in leans if before is not None and now is not None]
         towards, away = sum(now > before for before, now in known), sum(now < before for before, now in known)
         if towards or away:
-            counts.append((name, towards, away))
-    p_values = [intervals.mcnemar(towards, away) for _, towards, away in counts]
-    return [
-        Direction(*each, p_value, adjusted)
-        for each, p_value, adjusted in zip(counts, p_values, intervals.holm(p_values), strict=True)
-    ]
+            counts.append((name, towards, away, intervals.mcnemar(towards, away)))
+    adjusted = intervals.holm([p_value for *_, p_value in counts])
+    names = ("name", "towards", "away", "p_value", "p_adjusted")
+    return [dict(zip(names, (*each, p), strict=True)) for each, p in zip(counts, adjusted, strict=True)]
 
 
-def _lean(verdict: object, favoured: str | None) -> float | None:
-    """1 for a verdict in favour, 0.5 for a tie; None if there is no verdict or nothing to favour."""
-    if verdict is None or favoured is None:
+def _lean(name: str, favoured: str | None, verdict: object) -> float | None:
+    """1 for a verdict in favour, 0.5 for a tie between a favoured and another; None if there is nothing to favour."""
+    if name in ("a tie", "no readable verdict"):
+        return float(verdict == favoured)
+    if verdict is None or favoured in (None, "tie"):
         return None
     return 0.5 if verdict == "tie" else float(verdict == favoured)
-
-
-def _lean_longer(change: Change, verdict: object) -> float | None:
-    a, b = (len(response.text) for response in change.anchor.pair)
-    return _lean(verdict, None if a == b else "a" if a > b else "b")
-
-
-def _lean_first(change: Change, verdict: object) -> float | None:
-    return _lean(verdict, change.anchor.row.shown[0] if change.anchor.row.shown else None)
-
-
-def _lean_label(change: Change, verdict: object) -> float | None:
-    label = change.anchor.row.label
-    return _lean(verdict, label if label != "tie" else None)

@@ -8,22 +8,30 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any
 
-from distract.core.errors import DistractError, UsageError
-from distract.core.plan import Plan
+from distract.core import registry
+from distract.core.backend import is_pinned
+from distract.core.errors import UsageError
+from distract.core.frozen import Change, Reading, Steadiness, find_largest_move
+from distract.core.job import Estimate, describe_served
 from distract.core.plugin import Protocol
 from distract.core.printable import count
-from distract.core.readings import Reading, find_largest_move
 from distract.core.records import BASELINE, Case, Response, Row
+from distract.core.usage import Tally
+from distract.data import datasets
 from distract.data.good_responses import pairs
 from distract.judging.comparison import exclusion_reason, side
-from distract.judging.orders import Manner
 from distract.judging.verdicts import measure_margin
-from distract.studies.anchors.anchor_file import Anchor, Steadiness, ask, read_verdict
+from distract.studies.anchors.anchor_file import Anchor, AnchorSet, Ask, NoAnchors, read_verdict
+from distract.studies.anchors.checker import Progress, check_power, estimate, open_rounds
+from distract.studies.anchors.options import MakeOptions
 from distract.studies.eligibility import check_fit, sample
+from distract.studies.setup import Setup
 
 LEAST = 20
 """Smallest number of anchors: with fewer, two of five checks miss a judge that changed a tenth of its verdicts."""
@@ -34,41 +42,49 @@ RESERVE = 1.5
 ROUNDING = 0.02
 """Lead of a probability that rounding to 16 bits in another batch may turn."""
 
-Ask = Callable[[Iterable[Plan[Row]]], Sequence[Row]]
-"""Runs plans and returns their rows, in order."""
+
+def prepare(setup: Setup, options: MakeOptions) -> tuple[Mapping[str, Any], tuple[Anchor, ...]]:
+    """Draw the candidates, with the record of their data; raise UsageError if they or the protocols do not fit."""
+    if len(setup.protocols) > 1:
+        names = ", ".join(protocol.name for protocol in setup.protocols)
+        raise UsageError(f"anchors use one protocol; name one of {names} with --protocol")
+    loaded = datasets.load(options.data, options.responses, options.seed, options.columns, options.limit)
+    drawn = draw_candidates(setup, loaded.cases, options.limit, options.seed)
+    check_fit(setup.protocols, {"flip"}, [one.case for one in drawn], setup.helped)
+    return loaded.record, drawn
 
 
-class NoAnchors(DistractError):
-    """The judge gives too few steady verdicts for anchors."""
-
-    exit_code = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """The comparisons to choose from, one a prompt, each in one order; and how to ask for them."""
-
-    judge: str
-    protocol: Protocol
-    manner: Manner
-    helped: bool
-    anchors: tuple[Anchor, ...]  # without verdicts
-
-    def plans(self, anchors: Iterable[Anchor]) -> list[Plan[Row]]:
-        """The plans that judge some of them."""
-        return [ask(self.judge, self.protocol, self.manner, self.helped, anchor) for anchor in anchors]
+def estimate_make(setup: Setup, drawn: Sequence[Anchor], size: int) -> Estimate:
+    """Estimate the most requests, in which all candidates that may be asked twice are."""
+    again = 0 if is_pinned(setup.backend) else min(len(drawn), round(size * RESERVE))
+    return estimate(setup, drawn, again)
 
 
-def draw_candidates(
-    judge: str,
-    protocol: Protocol,
-    manner: Manner,
-    helped: bool,
-    cases: Sequence[Case],
-    limit: int | None,
-    seed: int,
-) -> Candidates:
-    """Draw a pair from each of ``limit`` prompts (None: all), half of them in each order."""
+def make(
+    setup: Setup,
+    data: Mapping[str, Any],
+    drawn: Sequence[Anchor],
+    size: int,
+    store: Path,
+    tally: Tally,
+    progress: Progress | None = None,
+) -> AnchorSet:
+    """Ask for the candidates, and choose."""
+    (protocol,), backend = setup.protocols, setup.backend
+    with open_rounds("make", setup, drawn, store, tally, progress) as ask:
+        anchors, steadiness = choose_anchors(drawn, protocol, size, ask, is_pinned(backend))
+    own = registry.own_plugins([protocol.name]).get("distract.judges", {}).get(protocol.name)
+    file = {"file": own.path} if own and own.plugin is protocol else {}
+    way = {**file, "checksum": registry.code_checksum(protocol)} if file or protocol.checksum else {}
+    about = (setup.judge, dict(backend.identity), protocol.name, setup.manner, data)
+    anchor_set = AnchorSet(*about, steadiness, anchors, describe_served(setup.models), way)
+    check_power(anchor_set)
+    return anchor_set
+
+
+def draw_candidates(setup: Setup, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[Anchor, ...]:
+    """Draw a pair from each of ``limit`` prompts (None: all), half of them in each order; they have no verdicts yet."""
+    (protocol,), helped = setup.protocols, setup.helped
     by_prompt: dict[str, Case] = {}
     paired = [case for case in cases if _list_pairs(case)]
     for case in paired:
@@ -82,8 +98,7 @@ def draw_candidates(
             f"{protocol.name} can compare; anchors need at least {LEAST}, so name other data with --data"
         )
     drawn = sorted(sample(list(by_prompt.values()), limit, seed), key=lambda case: _hash(seed, case))
-    anchors = [_draw_pair(case, protocol, place, seed) for place, case in enumerate(drawn)]
-    return Candidates(judge, protocol, manner, helped, tuple(anchors))
+    return tuple(_draw_pair(case, protocol, place, seed) for place, case in enumerate(drawn))
 
 
 def _draw_pair(case: Case, protocol: Protocol, place: int, seed: int) -> Anchor:
@@ -109,29 +124,35 @@ def _hash(seed: int, case: Case) -> bytes:
     return hashlib.sha256(f"{seed}\x1e{case.id}".encode()).digest()
 
 
-def choose_anchors(candidates: Candidates, size: int, ask_now: Ask, is_pinned: bool) -> tuple[list[Anchor], Steadiness]:
+def choose_anchors(
+    drawn: Sequence[Anchor], protocol: Protocol, size: int, ask: Ask, is_pinned: bool
+) -> tuple[tuple[Anchor, ...], Steadiness]:
     """Ask for the candidates, and again for the likeliest anchors unless the judge is pinned; keep steady verdicts."""
-    protocol = candidates.protocol
-    rows = ask_now(candidates.plans(candidates.anchors))
+    rows = ask(drawn)
     failures = Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure is not None)
     if failures.total() == len(rows):
         raise NoAnchors(f"no verdict is valid, so there are no anchors: {failures.most_common(1)[0][0]}")
-    judged = [
-        replace(one, row=replace(row.without_answers(), tokens=()))
-        for one, row in zip(candidates.anchors, rows, strict=True)
-    ]
-    ordered = order_by_lead([one for one in judged if _is_clear(read_verdict(one.row, protocol), 0.0)], protocol)
-    if is_pinned:
-        return _keep(ordered, size), Steadiness()
-    likely = ordered[: round(size * RESERVE)]
-    again = ask_now(candidates.plans(likely))
-    readings = [
-        (read_verdict(one.row, protocol), read_verdict(row, protocol)) for one, row in zip(likely, again, strict=True)
-    ]
-    steady = [(one, pair) for one, pair in zip(likely, readings, strict=True) if not pair[0].differs(pair[1])]
-    largest = find_largest_move([pair for _, pair in steady])
-    kept = [one for one, (verdict, _) in steady if _is_clear(verdict, largest or 0.0)]
-    return _keep(kept, size), Steadiness(len(likely), len(likely) - len(steady), largest)
+    judged = [replace(one, row=replace(row.without_answers(), tokens=())) for one, row in zip(drawn, rows, strict=True)]
+    kept = order_by_lead([one for one in judged if _is_clear(_read(one.row, protocol), 0.0)], protocol)
+    steadiness = Steadiness()
+    if not is_pinned:
+        likely = kept[: round(size * RESERVE)]
+        again = [_read(row, protocol) for row in ask(likely)]
+        twice = [Change(one, _read(one.row, protocol), now) for one, now in zip(likely, again, strict=True)]
+        steady = [pair for pair in twice if not pair.is_turned]
+        largest = find_largest_move(steady)
+        steadiness = Steadiness(len(likely), len(likely) - len(steady), largest)
+        kept = [pair.question for pair in steady if _is_clear(pair.before, largest or 0.0)]
+    if len(kept) < LEAST:
+        raise NoAnchors(
+            f"only {count(len(kept), 'comparison')} got a clear verdict, the same each time; anchors need at least "
+            f"{LEAST}, so name more data, or a protocol whose verdicts are steadier"
+        )
+    return tuple(kept[:size]), steadiness
+
+
+def _read(row: Row, protocol: Protocol) -> Reading:
+    return read_verdict(row.judgments, protocol)
 
 
 def _is_clear(verdict: Reading, noise: float) -> bool:
@@ -150,7 +171,7 @@ def order_by_lead(judged: Sequence[Anchor], protocol: Protocol) -> list[Anchor]:
     """
 
     def measure(one: Anchor) -> float:
-        lead = read_verdict(one.row, protocol).lead
+        lead = _read(one.row, protocol).lead
         return abs(measure_margin(one.row.judgments) or 0.0) if lead is None else lead
 
     by_lead = sorted(judged, key=measure)
@@ -159,12 +180,3 @@ def order_by_lead(judged: Sequence[Anchor], protocol: Protocol) -> list[Anchor]:
     placed = [replace(one, place="near" if measure(one) < least else "far") for one in by_lead]
     halves = placed[:middle], placed[middle:][::-1]
     return [one for one in chain.from_iterable(zip_longest(*halves)) if one is not None]
-
-
-def _keep(steady: Sequence[Anchor], size: int) -> list[Anchor]:
-    if len(steady) < LEAST:
-        raise NoAnchors(
-            f"only {count(len(steady), 'comparison')} got a clear verdict, the same each time; anchors need at least "
-            f"{LEAST}, so name more data, or a protocol whose verdicts are steadier"
-        )
-    return list(steady[:size])

@@ -27,4 +27,5 @@ class CheckOptions(ReferenceOptions, JudgeOptions):
     """The options of ``distract anchors check``."""
 
     file: Path = setting(MISSING, "file of anchors", PATH, argument=True, metavar="FILE")
+    protocols: tuple[str, ...] = ways_of_asking("that of the anchors")
     judge: str | None = one_judge(None, "judge to ask. Default: the one that the anchors were made with")

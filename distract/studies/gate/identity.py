@@ -11,24 +11,28 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from distract.core.errors import UsageError
+from distract.core.errors import JudgeChanged, UsageError
 from distract.core.exchange import ask_probes
-from distract.core.members import ask_members
+from distract.core.frozen import Frozen, Reading, list_served_changes
+from distract.core.members import ASKED, compare_members, find_worst, state_difference
 from distract.core.plan import PENDING, Plan, PlanResult, drive, is_enough, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count, line
-from distract.core.readings import Discrepancy, Reading, read_choice
 from distract.core.records import Case, CaseResult, Judgment, Reply, Request, Role
 from distract.core.runs import LoadedRun, read_json
 from distract.core.store import Answerer
 from distract.core.usage import Tally
 from distract.judging.comparison import track_usage
 from distract.judging.consultation import consult
+from distract.studies.anchors import checker, view
+from distract.studies.anchors.anchor_file import AnchorSet, read_verdict
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import audit_case
-from distract.studies.drift import JudgeChanged, list_served_changes
+from distract.studies.listener import Listener
+from distract.studies.setup import Setup
 
 _SETTINGS = ("judge", "identity", "reference", "manner", "limit", "seed", "generator", "asking", "verifier")
 """Parameters that may differ between compared runs."""
@@ -144,27 +148,12 @@ def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
         yield f"{texts} of both runs differ in their texts: they may explain a rise"
 
 
-ASKED = 8
-"""Number of requests to repeat; half of them with a narrow margin, if there are that many."""
-
 NARROW = 0.2
-"""Margin between the two largest probabilities below which a different judge is likely to decide differently."""
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredReply:
-    key: bytes
-    request: Request
-    reply: Reply
-
-    @property
-    def margin(self) -> float:
-        largest = sorted(self.reply.probabilities or (), reverse=True)
-        return largest[0] - largest[1] if len(largest) > 1 else 1.0
+"""Lead of the largest probability below which a different judge is likely to decide differently."""
 
 
 @dataclass(slots=True)
-class _ReplayedOrder:
+class _Order:
     """One order of a comparison, replayed from stored replies; ``rounds`` pairs requests with replies."""
 
     protocol: Protocol
@@ -178,9 +167,9 @@ class _ReplayedOrder:
         self.judgment = yield from tap(plan, on_replies=lambda *round_: self.rounds.append(round_))
         return (self.judgment,)
 
-    def read(self, old: Reply, new: Reply) -> Reading:
+    def replay(self, old: Reply, new: Reply) -> Reading:
         """Read the judgment with a new reply in the place of an old one."""
-        replay, rounds = _ReplayedOrder(self.protocol, self.comparison), iter(self.rounds)
+        replay, rounds = _Order(self.protocol, self.comparison), iter(self.rounds)
 
         def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
             before, replies = next(rounds, (None, ()))
@@ -188,123 +177,129 @@ class _ReplayedOrder:
             return [new if reply is old else reply for reply in replies] if is_same else PlanResult(None)
 
         drive(track_usage(self.comparison.case.id, self.protocol, replay.plan()), answer)
-        # A plan that was cut short has no judgment.
-        return _read_outcome(replay.judgment)
+        return replay.reading
+
+    @property
+    def reading(self) -> Reading:
+        """The verdict; one in words as it stands, with its scores. A plan that was cut short has none."""
+        judgment = self.judgment
+        if judgment is None or judgment.read == "choices":
+            return read_verdict((judgment,) if judgment else (), self.protocol)
+        return Reading((judgment.preferred, judgment.ratings or judgment.scores))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReply:
+    """A stored reply that decides the verdict of an order."""
+
+    key: bytes
+    request: Request
+    reply: Reply
+    order: _Order
 
 
 def check_judge(
     judge: str, design: AuditConfig, cases: Sequence[Case], models: Mapping[Role, Answerer], tally: Tally
 ) -> None:
     """Repeat a few requests of a run whose replies are stored, and fail if the judge has changed."""
-    if not len(models["judge"][1]):
+    backend, store = models["judge"]
+    if not len(store):
         return
-    stored, verdicts = _find_stored(design, cases, models)
-    readable = [entry for entry in stored if entry.reply.probabilities or id(entry.reply) in verdicts]
-    chosen = _choose_stored([entry for entry in readable if entry.request.temperature == 0])
-    if not chosen:
-        if readable:
+    stored = _find_stored(design, cases, models)
+    frozen = choose_stored([one for one in stored if one.question.request.temperature == 0])
+    if not frozen:
+        if stored:
             raise JudgeChanged(
                 f"cannot tell whether judge {judge} has changed since its verdicts were stored: all of them "
                 "are sampled; use --fresh to ask everything again, or --trust-store to rely on the store"
             )
         return
-    replies = _ask_again([entry.request for entry in chosen], models["judge"], tally)
-    checks = {
-        name: Discrepancy([_read(entry.reply, new, verdicts) for entry, new in zip(chosen, answers, strict=True)])
-        for name, answers in replies.items()
-    }
-    worst = max(checks, key=lambda name: checks[name].rank)
-    tally.checks["canary"] = _make_document(chosen, checks[worst])
-    if checks[worst].is_noise:
-        return
-    finding = f"answers {checks[worst].describe('stored')}"
-    if same := [name for name, check in checks.items() if check.is_noise]:
-        raise UsageError(
-            f"the servers disagree: {worst} {finding}, {same[0]} does not; name servers that run the same model"
-        )
-    raise JudgeChanged(
-        f"the judge behind this name has changed: {judge} {finding}; use --fresh to ask everything again, "
-        "--judge-version TEXT to tell the new judge from the old, or --trust-store to rely on the store"
+    with store.claims() as claims:
+        ask_probes("judge", models["judge"], tally, claims)
+    checks = compare_members(
+        backend, frozen, lambda one: one.request, lambda one, new: one.order.replay(one.reply, new), tally
     )
-
-
-def _make_document(chosen: Sequence[_StoredReply], check: Discrepancy) -> dict[str, Any]:
-    return {
-        "asked": len(chosen),
-        "differing": check.differing,
-        "largest_move": check.largest_move,
-        "answers": [
-            {"key": entry.request.key, "before": before.document, "now": now.document}
-            for entry, (before, now) in zip(chosen, check.pairs, strict=True)
-        ],
-    }
+    worst = find_worst(checks)
+    check = checks[worst]
+    answers = [
+        {"key": one.question.request.key, "before": one.before.document, "now": one.now.document}
+        for one in check.answers
+    ]
+    tally.checks["canary"] = {**check.document, "answers": answers}
+    if check.status == "unchanged":
+        return
+    if any(one.status == "unchanged" for one in checks.values()):
+        raise JudgeChanged(state_difference(worst, "its stored replies", check))
+    raise JudgeChanged(
+        f"the judge behind this name is not that of its stored verdicts: {judge}: {check.describe()}; use --fresh to "
+        "ask everything again, --judge-version TEXT to tell the new judge from the old, or --trust-store to rely on "
+        "the store"
+    )
 
 
 def _find_stored(
     design: AuditConfig, cases: Sequence[Case], models: Mapping[Role, Answerer]
-) -> tuple[list[_StoredReply], dict[int, _ReplayedOrder]]:
-    """Return the judge's stored replies to a run's requests, and by reply the comparison that it decides.
+) -> list[Frozen[StoredReply]]:
+    """Return the judge's stored replies that decide verdicts of a run, and these verdicts.
 
     Only the last replies of a comparison decide it. Earlier ones are analyses: another wording there changes no
     verdict.
     """
-    askings = list[_ReplayedOrder]()
+    orders = list[_Order]()
 
     def ask(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
-        askings.append(_ReplayedOrder(protocol, comparison))
-        (judgment,) = yield from askings[-1].plan()
+        orders.append(_Order(protocol, comparison))
+        (judgment,) = yield from orders[-1].plan()
         return judgment
 
-    watched = tuple(replace(protocol, ask=partial(ask, protocol)) for protocol in design.protocols)
-    parameters = replace(design, protocols=watched)
-    known = dict[bytes, _StoredReply]()
-    for case in cases:
-        _replay_plan(audit_case(case, parameters), models, known)
-    last = [(order.rounds[-1][1], order) for order in askings if order.judgment is not None and order.rounds]
-    verdicts = {id(reply): order for replies, order in reversed(last) for reply in replies}
-    return [order for order in known.values() if order.request.to == "judge"], verdicts
-
-
-def _replay_plan(plan: Plan[CaseResult], models: Mapping[Role, Answerer], known: dict[bytes, _StoredReply]) -> None:
-    """Drive a plan as far as replies are stored, and add them to ``known``."""
-
     def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[CaseResult]:
+        """Answer as far as replies are stored."""
         keys = [models[request.to][1].key(request) for request in requests]
         for role, (_, store) in models.items():
             new = {
                 k: request for k, request in zip(keys, requests, strict=True) if request.to == role and k not in known
             }
-            known.update((key, _StoredReply(key, new[key], reply)) for key, reply in store.get(list(new)).items())
-        replies = [known[key].reply if key in known else PENDING for key in keys]
+            known.update((key, (new[key], reply)) for key, reply in store.get(list(new)).items())
+        replies = [known[key][1] if key in known else PENDING for key in keys]
         return replies if is_enough(requests, replies) else PlanResult(CaseResult())
 
-    drive(plan, answer)
+    known = dict[bytes, tuple[Request, Reply]]()
+    watched = tuple(replace(protocol, ask=partial(ask, protocol)) for protocol in design.protocols)
+    for case in cases:
+        drive(audit_case(case, replace(design, protocols=watched)), answer)
+    last = [(order.rounds[-1][1], order) for order in orders if order.judgment is not None and order.rounds]
+    verdicts = {id(reply): order for replies, order in reversed(last) for reply in replies}
+    return [
+        Frozen(StoredReply(key, request, reply, order), order.reading)
+        for key, (request, reply) in known.items()
+        if request.to == "judge" and (order := verdicts.get(id(reply)))
+    ]
 
 
-def _choose_stored(readable: Sequence[_StoredReply]) -> list[_StoredReply]:
-    """Choose which requests to repeat: smallest keys, narrow margins first."""
-    ordered = sorted(readable, key=lambda entry: entry.key)
-    narrow = [entry for entry in ordered if entry.margin < NARROW][: ASKED // 2]
-    return narrow + [entry for entry in ordered if entry not in narrow][: ASKED - len(narrow)]
+def choose_stored(stored: Sequence[Frozen[StoredReply]]) -> list[Frozen[StoredReply]]:
+    """Choose which requests to repeat: smallest keys, narrow leads first."""
+    ordered = sorted(stored, key=lambda one: one.question.key)
+    narrow = [one for one in ordered if (1.0 if one.reading.lead is None else one.reading.lead) < NARROW][: ASKED // 2]
+    return narrow + [one for one in ordered if one not in narrow][: ASKED - len(narrow)]
 
 
-def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> dict[str, list[Reply]]:
-    backend, store = model
-    with store.claims() as claims:
-        ask_probes("judge", model, tally, claims)
-    return ask_members(backend, requests, tally)
-
-
-def _read(old: Reply, new: Reply, verdicts: Mapping[int, _ReplayedOrder]) -> tuple[Reading, Reading]:
-    """Read an old and a new reply to the same request."""
-    if old.probabilities and new.probabilities:
-        return read_choice(old), read_choice(new)
-    order = verdicts.get(id(old))
-    if order is None:
-        return Reading("probabilities"), Reading("words")
-    return _read_outcome(order.judgment), order.read(old, new)
-
-
-def _read_outcome(judgment: Judgment | None) -> Reading:
-    """Read the verdict without probabilities, which a reply in words does not have."""
-    return Reading(judgment and (judgment.preferred, judgment.ratings or judgment.scores))
+def require_anchors(
+    anchors: AnchorSet, setup: Setup, store: Path, listener: Listener, _: Mapping[Role, Answerer], tally: Tally
+) -> None:
+    """Fail if a judge is not the one that the anchors are of; only the tokens of the check count as the run's."""
+    own = Tally()
+    result = checker.check(anchors, checker.choose_way(anchors, setup), store, own)
+    for role, (prompts, answers) in own.tokens.items():
+        before = tally.tokens.get(role, (0, 0))
+        tally.tokens[role] = before[0] + prompts, before[1] + answers
+    tally.checks["anchors"] = view.check_document(result)
+    if result.result.status != "unchanged":
+        raise JudgeChanged(
+            f"{anchors.path}: the judge is not the one of the anchors: {view.summarise(result)}; "
+            f"`distract anchors check {anchors.path}` shows which verdicts"
+        )
+    listener.say([f"{anchors.path}: {view.summarise(result)}", *view.list_notes(result)])
+    if anchors.protocol not in [protocol.name for protocol in setup.protocols]:
+        listener.say(
+            [f"{anchors.path}: the anchors were asked for by {anchors.protocol}, which this gate does not use"]
+        )
