@@ -26,8 +26,7 @@ from distract.core.records import Case, Reply, Request, Response, Row
 from distract.judging.orders import Manner
 from distract.models.scripted import BOOSTERS, share
 from distract.studies.anchors.anchor_file import Anchor, AnchorSet, judge_anchor
-from distract.studies.anchors.checker import compare_anchors
-from distract.studies.anchors.maker import choose_anchors, draw_candidates
+from distract.studies.anchors.session import check as check_anchors, choose_anchors, draw_candidates
 from distract.studies.setup import Setup
 
 Bias = Callable[[Sequence[Response]], float]
@@ -130,7 +129,7 @@ def make_anchors(backend: NoisyServer, cases: Sequence[Case], size: int = 64, se
 def check(anchors: AnchorSet, backend: NoisyServer) -> str:
     """Check anchors against a server."""
     setup = Setup("m", backend, (PAIRWISE,))
-    return compare_anchors(anchors, setup, partial(ask, setup)).result.status
+    return check_anchors(anchors, setup, partial(ask, setup)).status
 
 
 NOISE: Mapping[str, Mapping[str, Any]] = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from functools import partial
+from pathlib import Path
 
 import click
 
@@ -12,9 +13,18 @@ from distract.cli.inquiry import Inquiry, ask
 from distract.cli.shared import EPILOG, CommandExit, echo, echo_more, print_result, safe_line
 from distract.cli.terminal import terminal
 from distract.core.errors import JudgeChanged, UsageError
-from distract.models.options import describe
-from distract.studies.anchors.options import CheckOptions, MakeOptions
-from distract.studies.options import JsonOptions, ViewOptions
+from distract.judging.orders import Sampling
+from distract.models.options import describe, setting
+from distract.models.ranges import LIMIT, PATH, WholeRange
+from distract.studies.options import (
+    DataOptions,
+    JsonOptions,
+    JudgeOptions,
+    ReferenceOptions,
+    ViewOptions,
+    one_judge,
+    ways_of_asking,
+)
 
 
 @click.group(epilog=EPILOG)
@@ -27,8 +37,12 @@ def anchors() -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Making(MakeOptions, JsonOptions):
-    pass
+class _Making(DataOptions, ReferenceOptions, Sampling, JudgeOptions, JsonOptions):
+    judge: str = one_judge()
+    protocols: tuple[str, ...] = ways_of_asking("the judge's own, or pairwise")
+    size: int = setting(64, "number of anchors", WholeRange(20, 10_000))
+    limit: int | None = setting(160, "number of pairs to choose from, drawn by --seed", LIMIT)
+    out: Path = setting(Path("anchors.json"), "file to write", PATH, writes=True)
 
 
 @command(_Making)
@@ -38,17 +52,22 @@ def make(options: _Making) -> None:
     Each is asked for twice, and kept if it is the same. A judge on this machine, whose weights are known, is asked
     once.
     """
-    from distract.studies.anchors import maker, view
+    from distract.data import datasets
+    from distract.studies.anchors import session, view
     from distract.studies.anchors.anchor_file import write_anchors
     from distract.studies.execution import set_up
 
     setup, size = set_up(options, terminal(), ("pairwise",)), options.size
-    data, drawn = maker.prepare(setup, options)
-    heading = f"judge {options.judge} · data {data['name']} · protocol {setup.protocols[0].name}"
+    data = datasets.load(options.data, options.responses, options.seed, options.columns, options.limit)
+    drawn = session.draw_candidates(setup, data.cases, options.limit, options.seed)
+    heading = f"judge {options.judge} · data {data.record['name']} · protocol {setup.protocols[0].name}"
     about = {"judge": options.judge, "candidates": len(drawn), "size": size}
-    most = partial(maker.estimate_make, setup, drawn, size)
-    with ask(Inquiry(setup.models, setup.prices, heading, about, most, options.out), options) as place:
-        anchor_set = maker.make(setup, data, drawn, size, *place)
+    most = partial(session.estimate, setup, drawn, size)
+    with (
+        ask(Inquiry(setup.models, setup.prices, heading, about, most, options.out), options) as place,
+        session.open_rounds("make", setup, drawn, *place) as judge,
+    ):
+        anchor_set = session.make(setup, data.record, drawn, size, judge)
     write_anchors(anchor_set, options.out)
     print_result(options.as_json, view.anchors_document(anchor_set), view.anchors_report(anchor_set, size))
     if not options.as_json:
@@ -56,8 +75,10 @@ def make(options: _Making) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Checking(CheckOptions, ViewOptions):
-    pass
+class _Checking(ReferenceOptions, JudgeOptions, ViewOptions):
+    file: Path = setting(MISSING, "file of anchors", PATH, argument=True, metavar="FILE")
+    protocols: tuple[str, ...] = ways_of_asking("that of the anchors")
+    judge: str | None = one_judge(None, "judge to ask. Default: the one that the anchors were made with")
 
 
 @command(_Checking)
@@ -67,24 +88,27 @@ def check(options: _Checking) -> None:
     Ends with 0 if the judge is unchanged, and with 3 if it has drifted or was replaced.
     """
     from distract.cli.settings import find_hazard
-    from distract.studies.anchors import checker, view
+    from distract.studies.anchors import session, view
     from distract.studies.anchors.anchor_file import read_anchors
     from distract.studies.execution import set_up
 
-    file, judge = options.file, options.judge
-    anchor_set = read_anchors(file)
-    if judge is None:
-        judge = anchor_set.judge
+    frozen, name = read_anchors(options.file), options.judge
+    if name is None:
+        name = frozen.judge
         # The file may be a stranger's.
-        if problem := find_hazard(file.parent, describe(CheckOptions)["judge"], judge):
-            raise UsageError(f"{file}: its judge {problem}")
-    setup = checker.choose_way(anchor_set, set_up(options, terminal(), judge=judge), bool(options.protocols))
-    size, most = len(anchor_set.anchors), partial(checker.estimate_check, anchor_set, setup)
-    heading, about = f"judge {judge} · {file}, {size} anchors", {"judge": judge, "anchors": size}
-    with ask(Inquiry(setup.models, setup.prices, heading, about, most), options) as place:
-        result = checker.check(anchor_set, setup, *place)
-    echo_more(print_result(options.as_json, view.check_document(result), view.check_report(result), options.verbose))
-    raise CommandExit(0 if result.result.status == "unchanged" else JudgeChanged.exit_code)
+        if problem := find_hazard(options.file.parent, describe(_Checking)["judge"], name):
+            raise UsageError(f"{options.file}: its judge {problem}")
+    setup = session.choose_way(frozen, set_up(options, terminal(), judge=name), bool(options.protocols))
+    size, most = len(frozen.anchors), partial(session.estimate, setup, frozen.anchors)
+    heading, about = f"judge {name} · {options.file}, {size} anchors", {"judge": name, "anchors": size}
+    with (
+        ask(Inquiry(setup.models, setup.prices, heading, about, most), options) as place,
+        session.open_rounds("check", setup, frozen.anchors, *place) as judge,
+    ):
+        result = session.check(frozen, setup, judge)
+    about = view.check_document(frozen, setup, result)
+    echo_more(print_result(options.as_json, about, view.check_report(frozen, setup, result), options.verbose))
+    raise CommandExit(0 if result.status == "unchanged" else JudgeChanged.exit_code)
 
 
 anchors.add_command(make)

@@ -36,25 +36,16 @@ class Reading:
     outcome: object
     shares: tuple[float, ...] | None = None
 
-    def differs(self, other: Reading) -> bool:
-        """Whether the verdicts differ."""
-        return self.outcome != other.outcome
-
-    def move(self, other: Reading) -> float | None:
-        """The largest distance between shares; None if a verdict has none, or others."""
-        if not self.shares or not other.shares or len(self.shares) != len(other.shares):
-            return None
-        return max(abs(one - two) for one, two in zip(self.shares, other.shares, strict=True))
-
     @property
     def lead(self) -> float | None:
         """The lead of the largest share over the next; None without shares."""
-        first, second = sorted(self.shares, reverse=True)[:2] if self.shares else (None, None)
-        return None if first is None or second is None else first - second
+        if not self.shares:
+            return None
+        first, second = sorted(self.shares, reverse=True)[:2]
+        return first - second
 
     @property
     def document(self) -> dict[str, Any]:
-        """The reading as JSON values."""
         shares = None if self.shares is None else [round(share, 4) for share in self.shares]
         return {"verdict": self.outcome, "shares": shares}
 
@@ -68,12 +59,8 @@ class Steadiness:
     largest_move: float | None = None  # largest move of a share among the others
 
 
-@dataclass(frozen=True, slots=True)
-class Frozen(Generic[Q]):
-    """A question, and the verdict that a judge gave on it."""
-
-    question: Q
-    reading: Reading
+Frozen = tuple[Q, Reading]
+"""A question, and the verdict that a judge gave on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +74,15 @@ class Change(Generic[Q]):
     @property
     def is_turned(self) -> bool:
         """Whether the verdict itself changed, and not only its probabilities."""
-        return self.before.differs(self.now)
+        return self.before.outcome != self.now.outcome
 
     @property
     def move(self) -> float | None:
-        """The largest move of a share; None without shares."""
-        return self.before.move(self.now)
+        """The largest distance between shares; None if a verdict has none, or others."""
+        before, now = self.before.shares, self.now.shares
+        if not before or not now or len(before) != len(now):
+            return None
+        return max(abs(one - two) for one, two in zip(before, now, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,34 +96,24 @@ class Recheck(Generic[Q]):
 
     @property
     def turned(self) -> list[Change[Q]]:
-        """The changes of verdicts."""
         return [change for change in self.changes if change.is_turned]
-
-    @property
-    def moved(self) -> list[float]:
-        """The moves of probabilities, too large for noise, under verdicts that stayed."""
-        return [change.move or 0.0 for change in self.changes if not change.is_turned]
-
-    @property
-    def largest_move(self) -> float | None:
-        """The largest move of any share; None if no verdict has shares."""
-        return find_largest_move(self.answers)
 
     @property
     def document(self) -> dict[str, Any]:
         """The check as a run records it."""
-        counts = {"asked": self.asked, "differing": len(self.turned), "moved": len(self.moved)}
-        return {"status": self.status, **counts, "largest_move": self.largest_move}
+        differing = len(self.turned)
+        counts = {"asked": self.asked, "differing": differing, "moved": len(self.changes) - differing}
+        return {"status": self.status, **counts, "largest_move": find_largest_move(self.answers)}
 
     def describe(self, share: str = "") -> str:
         """State the result; ``share`` follows the number of differing verdicts."""
-        total, moved = len(self.answers), self.moved
+        total, moves = len(self.answers), [change.move or 0.0 for change in self.changes if not change.is_turned]
         if not self.changes:
             return f"{self.status}: all {total} verdicts are as frozen"
-        text = f"{self.status}: {len(self.turned)} of {count(total, 'verdict')} differ{share}"
-        if moved:
-            text += f"; {count(len(moved), 'other')} kept the verdict with probabilities up to {max(moved):.2f} away"
-        return text
+        away = (
+            f"; {count(len(moves), 'other')} kept the verdict with probabilities up to {max(moves, default=0):.2f} away"
+        )
+        return f"{self.status}: {len(self.turned)} of {count(total, 'verdict')} differ{share}{away if moves else ''}"
 
 
 def find_largest_move(changes: Sequence[Change[Any]]) -> float | None:
@@ -148,7 +128,7 @@ def compare(
     steadiness: Steadiness | None = None,
     repeats: int = 0,
 ) -> Recheck[Q]:
-    """Ask for frozen verdicts again, and up to ``repeats`` times more for those that change each time.
+    """Ask for frozen verdicts again, and ``repeats`` times more for those that change each time.
 
     Without ``steadiness`` the judge's noise is unknown.
     """
@@ -157,8 +137,7 @@ def compare(
     def is_changed(change: Change[Q]) -> bool:
         return change.is_turned or (change.move or 0.0) > noise
 
-    questions = [one.question for one in frozen]
-    answers = [Change(one.question, one.reading, now) for one, now in zip(frozen, ask(questions), strict=True)]
+    answers = [Change(*one, now) for one, now in zip(frozen, ask([question for question, _ in frozen]), strict=True)]
     changes, asked = list(filter(is_changed, answers)), len(answers)
     for _ in range(repeats):
         asked += len(changes)
@@ -197,12 +176,9 @@ def count_replaced(total: int, steadiness: Steadiness | None = None) -> int:
 
 def list_served_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Say what a server reported about its judge, where none of it is what it reported before."""
-
-    def list_names(roles: object) -> list[str]:
-        names = roles.get("judge") if isinstance(roles, Mapping) else None
-        return sorted(line(str(name)) for name in names) if isinstance(names, list | tuple) else []
-
     for name, title in (("reported", "the server named the model"), ("fingerprints", "it named its configuration")):
-        then, today = (list_names(served.get(name)) for served in (before, now))
+        roles = [one.get(name) for one in (before, now)]
+        named = [one.get("judge") if isinstance(one, Mapping) else None for one in roles]
+        then, today = (sorted(line(str(x)) for x in one) if isinstance(one, list | tuple) else [] for one in named)
         if then and today and not {*then} & {*today}:
             yield f"{title} {', '.join(then)}, then {', '.join(today)}"

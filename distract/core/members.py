@@ -73,7 +73,7 @@ def check_members(backend: PooledBackend, requests: Sequence[Request], tally: Ta
     """Ask every server the same, and freeze the verdicts of the first; raises if those of others differ."""
     readings = poll_members(backend, lambda member: [*map(read_choice, ask_member(member, requests, tally))])
     first, role = next(iter(readings)), requests[0].to
-    frozen = [Frozen(*pair) for pair in zip(requests, readings[first], strict=True)]
+    frozen = list(zip(requests, readings[first], strict=True))
     tally.frozen[role] = first, frozen
     checks = {name: compare(frozen, lambda _, own=own: own) for name, own in readings.items()}  # type: ignore[misc]
     if problem := record_members(checks, name_check(role), first, tally):
@@ -112,8 +112,8 @@ def compare_members(
 
 def find_worst(checks: Mapping[str, Recheck[Any]]) -> str:
     """Name the server that is the farthest from the frozen verdicts."""
-    ranks = {name: (one.status != "unchanged", len(one.turned), one.largest_move or 0) for name, one in checks.items()}
-    return max(ranks, key=lambda name: ranks[name])
+    counts = {name: (len(one.turned), len(one.changes)) for name, one in checks.items()}
+    return max(counts, key=lambda name: (checks[name].status != "unchanged", *counts[name]))
 
 
 def record_members(checks: Mapping[str, Recheck[Any]], name: str, other: str, tally: Tally) -> str:

@@ -18,7 +18,7 @@ from loops import each
 
 from distract.core import job
 from distract.core.errors import BackendError
-from distract.core.frozen import Frozen, Reading
+from distract.core.frozen import Reading
 from distract.core.members import ASKED
 from distract.core.records import Reply
 from distract.core.runs import load
@@ -418,15 +418,14 @@ def test_run_from_stored_replies_is_reported_and_not_repeated(shop: Shop) -> Non
 
 @given(st.dictionaries(st.binary(min_size=4, max_size=4), st.floats(0, 1), max_size=30))
 def test_canary_picks_the_smallest_keys_half_of_them_narrow(drawn: dict[bytes, float]) -> None:
-    order: Any = None
     replies = [
-        Frozen(StoredReply(key, request(), Reply(), order), Reading("a", ((1 + lead) / 2, (1 - lead) / 2)))
+        (StoredReply(key, request(), lambda reply: Reading("a")), Reading("a", ((1 + lead) / 2, (1 - lead) / 2)))
         for key, lead in drawn.items()
     ]
     chosen = choose_stored(replies)
-    keys = [one.question.key for one in chosen]
+    keys = [one[0].key for one in chosen]
     assert len(keys) == len({*keys}) == min(ASKED, len(drawn))
-    narrow = sorted(one.question.key for one in replies if (one.reading.lead or 0) < NARROW)
+    narrow = sorted(one[0].key for one in replies if (one[1].lead or 0) < NARROW)
     assert keys[: min(4, len(narrow))] == narrow[:4]
-    rest = sorted(one.question.key for one in replies if one.question.key not in narrow[:4])
+    rest = sorted(one[0].key for one in replies if one[0].key not in narrow[:4])
     assert keys[min(4, len(narrow)) :] == rest[: ASKED - min(4, len(narrow))]

@@ -22,10 +22,9 @@ from distract.core.frozen import DIFFERING, REPLACED, Steadiness, count_needed, 
 from distract.core.recorder import format_json
 from distract.core.records import Case, Judgment, Response, Row, Side
 from distract.judging.orders import Manner
-from distract.studies.anchors import checker
-from distract.studies.anchors.anchor_file import Anchor, AnchorSet, NoAnchors, _digest, read_anchors, write_anchors
-from distract.studies.anchors.checker import MOST_MISSED, check_power, compute_errors
-from distract.studies.anchors.maker import order_by_lead
+from distract.studies.anchors import session
+from distract.studies.anchors.anchor_file import Anchor, AnchorSet, _digest, read_anchors, write_anchors
+from distract.studies.anchors.session import MOST_MISSED, NoAnchors, check_power, compute_errors, order_by_lead
 
 PAIRWISE = registry.protocols()["pairwise"]
 CODE = {"unchanged": 0, "drifted": 3, "replaced": 3}
@@ -357,10 +356,10 @@ def test_interrupted_check_goes_on_where_it_stopped(shop: Shop, monkeypatch: pyt
     shop.endpoint.breaks_after = 30
     assert shop.run("anchors", "check", "anchors.json", "--model-option", "attempts=1").code == 4
     shop.endpoint.breaks_after = None
-    monkeypatch.setattr(checker, "VALID", -1)  # long ago: the judge may have changed since
+    monkeypatch.setattr(session, "VALID", -1)  # long ago: the judge may have changed since
     assert shop.run("anchors", "check", "anchors.json").code == 0
     assert len(shop.endpoint.asked) == 30 + 40
-    monkeypatch.setattr(checker, "VALID", 3600)
+    monkeypatch.setattr(session, "VALID", 3600)
     assert shop.run("anchors", "check", "anchors.json").code == 0  # nothing is left of a check that ended
     assert len(shop.endpoint.asked) == 30 + 40 + 40
 

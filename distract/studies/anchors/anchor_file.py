@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from distract.core import files
-from distract.core.errors import DataError, DistractError, UsageError
-from distract.core.frozen import Frozen, Reading, Steadiness
+from distract.core.errors import DataError, UsageError
+from distract.core.frozen import Reading, Steadiness
 from distract.core.plan import Plan
 from distract.core.plugin import Comparison, Protocol
 from distract.core.recorder import dump, format_json
@@ -68,16 +68,6 @@ class Anchor:
         return by_side[self.row.a], by_side[self.row.b]
 
 
-Ask = Callable[[Sequence[Anchor]], Sequence[Row]]
-"""Judges the comparisons of anchors, in order."""
-
-
-class NoAnchors(DistractError):
-    """The judge gives too few steady verdicts for anchors."""
-
-    exit_code = 3
-
-
 @dataclass(frozen=True, slots=True)
 class AnchorSet:
     """Anchors, and what identifies the judge that gave them.
@@ -96,10 +86,6 @@ class AnchorSet:
     served: Mapping[str, Any]
     way: Mapping[str, str] = field(default_factory=dict)
     path: Path | None = None
-
-    def freeze(self, protocol: Protocol) -> list[Frozen[Anchor]]:
-        """The verdicts to compare with."""
-        return [Frozen(one, read_verdict(one.row.judgments, protocol)) for one in self.anchors]
 
 
 def judge_anchor(setup: Setup, anchor: Anchor) -> Plan[Row]:

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from distract.core.frozen import Change, Reading, list_served_changes
+from distract.core.frozen import Change, Recheck, list_served_changes
+from distract.core.job import describe_served
 from distract.core.printable import count, line, p_value, percent
 from distract.report.blocks import Block, Detail, Note, Sentence, Span, Table, TableRow, Words
 from distract.stats.figure import round_values
 from distract.stats.intervals import wilson
 from distract.studies.anchors.anchor_file import Anchor, AnchorSet
-from distract.studies.anchors.checker import DIFFERENT, DRIFT, AnchorCheck, compute_errors, list_directions
+from distract.studies.anchors.session import DIFFERENT, DRIFT, compute_errors, list_directions
+from distract.studies.setup import Setup
 
 
 def anchors_document(anchors: AnchorSet) -> dict[str, Any]:
@@ -62,73 +64,72 @@ def _show(chance: float, limit: str = "") -> str:
     return f"{limit}{chance:.1%}" if chance >= 0.001 else "less than 0.1%"
 
 
-def check_document(check: AnchorCheck) -> dict[str, Any]:
+def check_document(anchors: AnchorSet, setup: Setup, result: Recheck[Anchor]) -> dict[str, Any]:
     """Describe the result of a check."""
-    anchors, result, total = check.anchors, check.result, len(check.anchors.anchors)
-    low, high = wilson(len(result.turned), total)
+    share, low, high = _measure_share(result)
     return {
         **result.document,
         "command": "anchors check",
-        "judge": check.judge,
+        "judge": setup.judge,
         "made_by": anchors.judge,
         "protocol": anchors.protocol,
-        "anchors": total,
-        **round_values({"share": len(result.turned) / total, "low": low, "high": high}),
+        "anchors": len(anchors.anchors),
+        **round_values({"share": share, "low": low, "high": high}),
         "directions": [round_values(one) for one in list_directions(result.turned)],
         "errors": round_values(compute_errors(anchors)),
         "changes": [_change_document(change) for change in result.changes],
-        "served": {"before": dict(anchors.served), "now": dict(check.served)},
-        "notes": list(list_notes(check)),
+        "served": {"before": dict(anchors.served), "now": describe_served(setup.models)},
+        "notes": list(list_notes(anchors, setup)),
     }
 
 
 def _change_document(change: Change[Anchor]) -> dict[str, Any]:
-    row = change.question.row
-    about = {"case": row.case, "a": row.a.author, "b": row.b.author, "place": change.question.place, "label": row.label}
+    row, place = change.question.row, change.question.place
+    about = {"case": row.case, "a": row.a.author, "b": row.b.author, "place": place, "label": row.label}
     return {**about, "before": change.before.document, "now": change.now.document}
 
 
-def summarise(check: AnchorCheck) -> str:
+def _measure_share(result: Recheck[Anchor]) -> tuple[float, float, float]:
+    turned, total = len(result.turned), len(result.answers)
+    return turned / total, *wilson(turned, total)
+
+
+def summarise(result: Recheck[Anchor]) -> str:
     """The result in a sentence."""
-    total, turned = len(check.anchors.anchors), len(check.result.turned)
-    low, high = wilson(turned, total)
-    return check.result.describe(f" ({percent(turned / total)}%, 95% interval {percent(low)}–{percent(high)}%)")
+    share, low, high = map(percent, _measure_share(result))
+    return result.describe(f" ({share}%, 95% interval {low}–{high}%)")
 
 
-def check_report(check: AnchorCheck) -> Iterator[Block]:
+def check_report(anchors: AnchorSet, setup: Setup, result: Recheck[Anchor]) -> Iterator[Block]:
     """Show the result of a check."""
-    status, _, rest = summarise(check).partition(":")
+    status, _, rest = summarise(result).partition(":")
     yield Sentence(Words((Span(status, "good" if status == "unchanged" else "bad"), Span(f":{rest}."))))
     rows: list[TableRow]
-    if directions := list_directions(check.result.turned):
+    if directions := list_directions(result.turned):
         rows = [
             ("", one["name"], [str(one["towards"]), str(one["away"]), p_value(one["p_adjusted"])]) for one in directions
         ]
         yield Table("Which way the verdicts moved", ("", "towards", "away", "p"), rows)
-    if changes := check.result.changes:
-        rows = [("", line(one.question.row.case), _list_cells(one)) for one in changes]
+    if result.changes:
+        rows = [("", line(one.question.row.case), _list_cells(one)) for one in result.changes]
         yield Detail(Table("Changed verdicts", ("", "before", "now", "move", "boundary"), rows))
-    yield from (Note(note) for note in list_notes(check))
-    yield _errors_note(check.anchors)
+    yield from (Note(note) for note in list_notes(anchors, setup))
+    yield _errors_note(anchors)
 
 
 def _list_cells(change: Change[Anchor]) -> list[str]:
-    move = "" if change.move is None else f"{change.move:.2f}"
-    return [_name(change.before), _name(change.now), move, change.question.place]
-
-
-def _name(reading: Reading) -> str:
     names: Mapping[object, str] = {"a": "first response", "b": "second response", "tie": "tie"}
-    return names.get(reading.outcome, "no verdict")
+    verdicts = [names.get(one.outcome, "no verdict") for one in (change.before, change.now)]
+    return [*verdicts, "" if change.move is None else f"{change.move:.2f}", change.question.place]
 
 
-def list_notes(check: AnchorCheck) -> Iterator[str]:
+def list_notes(anchors: AnchorSet, setup: Setup) -> Iterator[str]:
     """Say what the judge says of itself, where that differs from then."""
-    if check.judge != check.anchors.judge:
-        yield f"the anchors were made with {line(check.anchors.judge)}, and {line(check.judge)} was asked"
+    if setup.judge != anchors.judge:
+        yield f"the anchors were made with {line(anchors.judge)}, and {line(setup.judge)} was asked"
     else:
-        before, now = check.anchors.identity, check.identity
+        before, now = anchors.identity, setup.backend.identity
         for name in sorted(before.keys() | now.keys()):
             if before.get(name) != now.get(name):
                 yield f"{line(name)} of the judge: {line(str(before.get(name)))}, then {line(str(now.get(name)))}"
-    yield from list_served_changes(check.anchors.served, check.served)
+    yield from list_served_changes(anchors.served, describe_served(setup.models))

@@ -8,8 +8,8 @@ higher flip rate shows that the judge got worse only if nothing else changed, so
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from distract.core.store import Answerer
 from distract.core.usage import Tally
 from distract.judging.comparison import track_usage
 from distract.judging.consultation import consult
-from distract.studies.anchors import checker, view
+from distract.studies.anchors import session, view
 from distract.studies.anchors.anchor_file import AnchorSet, read_verdict
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import audit_case
@@ -152,50 +152,13 @@ NARROW = 0.2
 """Lead of the largest probability below which a different judge is likely to decide differently."""
 
 
-@dataclass(slots=True)
-class _Order:
-    """One order of a comparison, replayed from stored replies; ``rounds`` pairs requests with replies."""
-
-    protocol: Protocol
-    comparison: Comparison
-    rounds: list[tuple[Sequence[Request], Sequence[Reply]]] = field(default_factory=list)
-    judgment: Judgment | None = None
-
-    def plan(self) -> Plan[tuple[Judgment, ...]]:
-        """Ask, and record requests, replies and judgment."""
-        plan = consult(self.protocol, self.comparison)
-        self.judgment = yield from tap(plan, on_replies=lambda *round_: self.rounds.append(round_))
-        return (self.judgment,)
-
-    def replay(self, old: Reply, new: Reply) -> Reading:
-        """Read the judgment with a new reply in the place of an old one."""
-        replay, rounds = _Order(self.protocol, self.comparison), iter(self.rounds)
-
-        def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
-            before, replies = next(rounds, (None, ()))
-            is_same = before is not None and [reply.key for reply in requests] == [reply.key for reply in before]
-            return [new if reply is old else reply for reply in replies] if is_same else PlanResult(None)
-
-        drive(track_usage(self.comparison.case.id, self.protocol, replay.plan()), answer)
-        return replay.reading
-
-    @property
-    def reading(self) -> Reading:
-        """The verdict; one in words as it stands, with its scores. A plan that was cut short has none."""
-        judgment = self.judgment
-        if judgment is None or judgment.read == "choices":
-            return read_verdict((judgment,) if judgment else (), self.protocol)
-        return Reading((judgment.preferred, judgment.ratings or judgment.scores))
-
-
 @dataclass(frozen=True, slots=True)
 class StoredReply:
-    """A stored reply that decides the verdict of an order."""
+    """A stored reply that decides the verdict of an order; ``reread`` reads it with another reply in its place."""
 
     key: bytes
     request: Request
-    reply: Reply
-    order: _Order
+    reread: Callable[[Reply], Reading]
 
 
 def check_judge(
@@ -206,19 +169,17 @@ def check_judge(
     if not len(store):
         return
     stored = _find_stored(design, cases, models)
-    frozen = choose_stored([one for one in stored if one.question.request.temperature == 0])
+    frozen = choose_stored([one for one in stored if one[0].request.temperature == 0])
+    if stored and not frozen:
+        raise JudgeChanged(
+            f"cannot tell whether judge {judge} has changed since its verdicts were stored: all of them are sampled; "
+            "use --fresh to ask everything again, or --trust-store to rely on the store"
+        )
     if not frozen:
-        if stored:
-            raise JudgeChanged(
-                f"cannot tell whether judge {judge} has changed since its verdicts were stored: all of them "
-                "are sampled; use --fresh to ask everything again, or --trust-store to rely on the store"
-            )
         return
     with store.claims() as claims:
         ask_probes("judge", models["judge"], tally, claims)
-    checks = compare_members(
-        backend, frozen, lambda one: one.request, lambda one, new: one.order.replay(one.reply, new), tally
-    )
+    checks = compare_members(backend, frozen, lambda one: one.request, lambda one, reply: one.reread(reply), tally)
     worst = find_worst(checks)
     check = checks[worst]
     answers = [
@@ -245,41 +206,70 @@ def _find_stored(
     Only the last replies of a comparison decide it. Earlier ones are analyses: another wording there changes no
     verdict.
     """
-    orders = list[_Order]()
+    deciding = dict[int, tuple[Callable[[Reply, Reply], Reading], Reading]]()
+    known = dict[bytes, tuple[Request, Reply]]()
 
     def ask(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
-        orders.append(_Order(protocol, comparison))
-        (judgment,) = yield from orders[-1].plan()
+        rounds = list[tuple[Sequence[Request], Sequence[Reply]]]()
+        judgment = yield from tap(consult(protocol, comparison), on_replies=lambda *one: rounds.append(one))
+        for reply in rounds[-1][1] if rounds else ():
+            reread = partial(_replay, protocol, comparison, rounds)
+            deciding.setdefault(id(reply), (reread, _read(judgment, protocol)))
         return judgment
 
     def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[CaseResult]:
         """Answer as far as replies are stored."""
         keys = [models[request.to][1].key(request) for request in requests]
         for role, (_, store) in models.items():
-            new = {
-                k: request for k, request in zip(keys, requests, strict=True) if request.to == role and k not in known
-            }
+            pairs = zip(keys, requests, strict=True)
+            new = {key: request for key, request in pairs if request.to == role and key not in known}
             known.update((key, (new[key], reply)) for key, reply in store.get(list(new)).items())
         replies = [known[key][1] if key in known else PENDING for key in keys]
         return replies if is_enough(requests, replies) else PlanResult(CaseResult())
 
-    known = dict[bytes, tuple[Request, Reply]]()
     watched = tuple(replace(protocol, ask=partial(ask, protocol)) for protocol in design.protocols)
     for case in cases:
         drive(audit_case(case, replace(design, protocols=watched)), answer)
-    last = [(order.rounds[-1][1], order) for order in orders if order.judgment is not None and order.rounds]
-    verdicts = {id(reply): order for replies, order in reversed(last) for reply in replies}
     return [
-        Frozen(StoredReply(key, request, reply, order), order.reading)
+        (StoredReply(key, request, partial(own[0], reply)), own[1])
         for key, (request, reply) in known.items()
-        if request.to == "judge" and (order := verdicts.get(id(reply)))
+        if request.to == "judge" and (own := deciding.get(id(reply)))
     ]
+
+
+def _replay(
+    protocol: Protocol,
+    comparison: Comparison,
+    rounds: Sequence[tuple[Sequence[Request], Sequence[Reply]]],
+    old: Reply,
+    new: Reply,
+) -> Reading:
+    """Read an order with a new reply in the place of an old one."""
+    left = iter(rounds)
+
+    def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
+        before, replies = next(left, ((), ()))
+        is_same = [request.key for request in requests] == [request.key for request in before]
+        return [new if reply is old else reply for reply in replies] if is_same else PlanResult(((None,), {}))
+
+    def plan() -> Plan[tuple[Judgment, ...]]:
+        return ((yield from consult(protocol, comparison)),)
+
+    (judgment,), _ = drive(track_usage(comparison.case.id, protocol, plan()), answer)
+    return _read(judgment, protocol)
+
+
+def _read(judgment: Judgment | None, protocol: Protocol) -> Reading:
+    """Read a verdict; one in words with its scores, and None for an order that was cut short."""
+    if judgment is None or judgment.read == "choices":
+        return read_verdict((judgment,) if judgment else (), protocol)
+    return Reading((judgment.preferred, judgment.ratings or judgment.scores))
 
 
 def choose_stored(stored: Sequence[Frozen[StoredReply]]) -> list[Frozen[StoredReply]]:
     """Choose which requests to repeat: smallest keys, narrow leads first."""
-    ordered = sorted(stored, key=lambda one: one.question.key)
-    narrow = [one for one in ordered if (1.0 if one.reading.lead is None else one.reading.lead) < NARROW][: ASKED // 2]
+    ordered = sorted(stored, key=lambda one: one[0].key)
+    narrow = [one for one in ordered if (1.0 if one[1].lead is None else one[1].lead) < NARROW][: ASKED // 2]
     return narrow + [one for one in ordered if one not in narrow][: ASKED - len(narrow)]
 
 
@@ -287,19 +277,20 @@ def require_anchors(
     anchors: AnchorSet, setup: Setup, store: Path, listener: Listener, _: Mapping[Role, Answerer], tally: Tally
 ) -> None:
     """Fail if a judge is not the one that the anchors are of; only the tokens of the check count as the run's."""
-    own = Tally()
-    result = checker.check(anchors, checker.choose_way(anchors, setup), store, own)
+    own, used = Tally(), tally.tokens
+    chosen = session.choose_way(anchors, setup)
+    with session.open_rounds("check", chosen, anchors.anchors, store, own) as ask:
+        result = session.check(anchors, chosen, ask)
     for role, (prompts, answers) in own.tokens.items():
-        before = tally.tokens.get(role, (0, 0))
-        tally.tokens[role] = before[0] + prompts, before[1] + answers
-    tally.checks["anchors"] = view.check_document(result)
-    if result.result.status != "unchanged":
+        before = used.get(role, (0, 0))
+        used[role] = before[0] + prompts, before[1] + answers
+    summary, path = view.summarise(result), anchors.path
+    tally.checks["anchors"] = view.check_document(anchors, chosen, result)
+    if result.status != "unchanged":
         raise JudgeChanged(
-            f"{anchors.path}: the judge is not the one of the anchors: {view.summarise(result)}; "
-            f"`distract anchors check {anchors.path}` shows which verdicts"
+            f"{path}: the judge is not the one of the anchors: {summary}; `distract anchors check {path}` shows which "
+            "verdicts"
         )
-    listener.say([f"{anchors.path}: {view.summarise(result)}", *view.list_notes(result)])
-    if anchors.protocol not in [protocol.name for protocol in setup.protocols]:
-        listener.say(
-            [f"{anchors.path}: the anchors were asked for by {anchors.protocol}, which this gate does not use"]
-        )
+    unused = f"{path}: the anchors were asked for by {anchors.protocol}, which this gate does not use"
+    is_used = anchors.protocol in [protocol.name for protocol in setup.protocols]
+    listener.say([f"{path}: {summary}", *view.list_notes(anchors, chosen), *([] if is_used else [unused])])

@@ -22,7 +22,7 @@ from distract.data.good_responses import pairs
 from distract.stats.measures import MEASURES
 from distract.stats.trials import Design, Measure
 from distract.studies.anchors.anchor_file import AnchorSet, read_anchors
-from distract.studies.anchors.checker import choose_way, estimate_check
+from distract.studies.anchors.session import choose_way, estimate
 from distract.studies.attack import session
 from distract.studies.attack.session import AttackSelection
 from distract.studies.eligibility import Degradation, parse_attacks
@@ -196,7 +196,7 @@ def _decide_live(
             f"before that, {count(len(anchors.anchors), 'comparison')} of {line(str(anchors.path))} are judged again"
         )
         job = replace(
-            job, remarks=(*job.remarks, remark), before=partial(estimate_check, anchors, choose_way(anchors, setup))
+            job, remarks=(*job.remarks, remark), before=partial(estimate, choose_way(anchors, setup), anchors.anchors)
         )
     # Local and planted models are identified by their content.
     if isinstance(setup.backend, RemoteBackend) and not options.trust_store:

@@ -1,0 +1,372 @@
+"""Make a set of anchors, or check one: ask for verdicts, and choose or compare them.
+
+Verdicts near the judge's boundary move first when it changes a little. Those far from it move only if it becomes
+another one, or if some of its replies are wrong. A verdict that differs when the same request is sent twice is no
+anchor. A check counts a verdict as changed if it differs in two repeats too, so that a server which does not repeat
+itself to the digit passes. The errors of the decision are computed for the number of anchors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any
+
+from distract.core import registry
+from distract.core.backend import is_pinned
+from distract.core.errors import BackendError, DistractError, UnknownName, UsageError
+from distract.core.frozen import (
+    FALSE_ALARM,
+    Change,
+    Reading,
+    Recheck,
+    Steadiness,
+    compare,
+    count_needed,
+    count_replaced,
+    find_largest_move,
+)
+from distract.core.job import Estimate, StageSample, describe_served, open_stores
+from distract.core.loop import execute
+from distract.core.plan import Plan, PlanResult, step
+from distract.core.plugin import Protocol
+from distract.core.printable import count
+from distract.core.records import BASELINE, Case, CaseResult, Response, Row
+from distract.core.usage import Tally
+from distract.data.good_responses import pairs
+from distract.judging.comparison import exclusion_reason, side
+from distract.judging.verdicts import measure_margin
+from distract.stats import intervals
+from distract.studies.anchors.anchor_file import REMAKE, Anchor, AnchorSet, judge_anchor, read_verdict
+from distract.studies.eligibility import check_fit, sample
+from distract.studies.estimate import estimate_samples
+from distract.studies.setup import Setup
+
+LEAST = 20
+"""Smallest number of anchors: with fewer, two of five checks miss a judge that changed a tenth of its verdicts."""
+
+RESERVE = 1.5
+"""Number of candidates to ask twice, as a multiple of the number of anchors."""
+
+ROUNDING = 0.02
+"""Lead of a probability that rounding to 16 bits in another batch may turn."""
+
+REPEATS = 2
+"""Number of times that a changed verdict is asked for again."""
+
+DRIFT, DIFFERENT = 0.1, 0.4
+"""Shares of changed verdicts for which the errors of the decision are stated. Two judges that agree by chance differ in
+half of the verdicts."""
+
+MOST_MISSED = 0.5
+"""Largest chance that a check misses a judge that changed ``DRIFT`` of its verdicts."""
+
+VALID = 3600
+"""Seconds for which the replies of a command that broke off are those of the judge that answers now."""
+
+Ask = Callable[[Sequence[Anchor]], Sequence[Row]]
+"""Judges the comparisons of anchors, in order."""
+
+
+class NoAnchors(DistractError):
+    """The judge gives too few steady verdicts for anchors."""
+
+    exit_code = 3
+
+
+@contextmanager
+def open_rounds(
+    command: str,
+    setup: Setup,
+    drawn: Sequence[Anchor],
+    store: Path,
+    tally: Tally,
+    progress: Callable[[Tally], None] | None = None,
+) -> Iterator[Ask]:
+    """Yield what judges anchors in rounds, each of which asks again.
+
+    Stored replies count for a judge whose identity names its weights. Any other judge is asked each time. The replies
+    of a round are stored apart: the same command goes on with them if it is repeated within an hour.
+    """
+    parts = (command, setup.judge, setup.protocols[0].name, setup.manner, [one.case.id for one in drawn])
+    name = hashlib.sha256(repr(parts).encode(errors="replace")).hexdigest()[:12]
+    rounds = list[Mapping[str, str]]()
+
+    def ask(anchors: Sequence[Anchor]) -> list[Row]:
+        rounds.append({} if is_pinned(setup.backend) else {"anchors": f"{name}-{len(rounds)}"})
+        with open_stores(setup.models, store, rounds[-1]) as opened:
+            for _, replies in opened.values():
+                if rounds[-1] and replies.epoch / 1000 + VALID < time.time():
+                    replies.renew()
+            plans = (judge_anchor(setup, one) for one in anchors)
+            rows = list(execute(plans, opened, tally=tally, progress=progress))
+        if tally.unanswered:
+            raise BackendError(f"{count(tally.unanswered, 'request')} got {tally.cause}")
+        return rows
+
+    def forget() -> None:
+        for one in filter(None, rounds):
+            with open_stores(setup.models, store, one) as opened:
+                for _, replies in opened.values():
+                    replies.renew()
+
+    try:
+        yield ask
+    except NoAnchors:
+        forget()
+        raise
+    forget()
+
+
+def choose_way(anchors: AnchorSet, setup: Setup, is_named: bool = False) -> Setup:
+    """Ask as anchors were asked for; raises if that way has changed, since another question has another answer.
+
+    ``is_named`` says that the user names the protocols of the setup.
+    """
+    path, way, name = anchors.path, anchors.way, anchors.protocol
+    own = [one for one in setup.protocols if one.name == name]  # named, or brought by the judge
+    if is_named and len(own) != len(setup.protocols):
+        raise UsageError(f"{path}: was made with the protocol {name}; name no other one with --protocol")
+    try:
+        protocol = own[0] if own else registry.get_protocol(_locate(anchors), setup.backend)
+    except UnknownName:
+        raise UsageError(
+            f"{path}: its judge {anchors.judge} brings its own way of asking ({name}), which {setup.judge} lacks; name "
+            "that judge, or one of its kind, with --judge"
+        ) from None
+    setup = replace(setup, protocols=(protocol,), manner=anchors.manner)
+    is_changed = protocol.name != name or way.get("checksum", "") not in ("", registry.code_checksum(protocol))
+    for one in anchors.anchors if not is_changed else ():
+        requests = step(plan := judge_anchor(setup, one))
+        plan.close()
+        is_changed |= isinstance(requests, PlanResult) or (requests[0].key,) != one.row.keys[:1]
+    if is_changed:
+        raise UsageError(f"{path}: its prompts are not those of today ({way.get('file', name)}); {REMAKE}")
+    return setup
+
+
+def _locate(anchors: AnchorSet) -> str:
+    """Find the prompt file of anchors here or beside them; other files may run code of a stranger's."""
+    name, folders = anchors.way.get("file"), (Path(), (anchors.path or Path()).parent)
+    if name is None:
+        return anchors.protocol
+    for place in (folder / name for folder in folders):
+        if place.suffix == ".txt" and place.is_file() and {*place.resolve().parents} & {*map(Path.resolve, folders)}:
+            return str(place)
+    raise UsageError(f"{anchors.path}: was made with --protocol {name}; name that file here, with --protocol")
+
+
+def estimate(setup: Setup, drawn: Sequence[Anchor], size: int | None = None) -> Estimate:
+    """Estimate the most requests to make ``size`` anchors of these or, without it, to check them."""
+    again = REPEATS * len(drawn) if size is None else min(len(drawn), round(size * RESERVE))
+    scale = 1.0 if is_pinned(setup.backend) else 1 + again / len(drawn)
+
+    def collect(plan: Plan[Row]) -> Plan[CaseResult]:
+        return CaseResult([(yield from plan)])
+
+    def list_samples(protocol: Protocol) -> list[StageSample]:
+        own = replace(setup, protocols=(protocol,))
+        return [StageSample((collect(judge_anchor(own, one)) for one in drawn), scale)]
+
+    return estimate_samples(setup.protocols, list_samples, setup.models)
+
+
+def check(anchors: AnchorSet, setup: Setup, ask: Ask) -> Recheck[Anchor]:
+    """Ask for all verdicts, and for those that differ twice more unless the judge is pinned; decide."""
+    (protocol,), repeats = setup.protocols, 0 if is_pinned(setup.backend) else REPEATS
+    frozen = [(one, _read(one.row, protocol)) for one in anchors.anchors]
+    return compare(frozen, lambda asked: [_read(row, protocol) for row in ask(asked)], anchors.steadiness, repeats)
+
+
+def make(setup: Setup, data: Mapping[str, Any], drawn: Sequence[Anchor], size: int, ask: Ask) -> AnchorSet:
+    """Ask for the candidates, and choose."""
+    (protocol,), backend = setup.protocols, setup.backend
+    anchors, steadiness = choose_anchors(drawn, protocol, size, ask, is_pinned(backend))
+    own = registry.own_plugins([protocol.name]).get("distract.judges", {}).get(protocol.name)
+    file = {"file": own.path} if own and own.plugin is protocol else {}
+    way = {**file, "checksum": registry.code_checksum(protocol)} if file or protocol.checksum else {}
+    about = (setup.judge, dict(backend.identity), protocol.name, setup.manner, data)
+    anchor_set = AnchorSet(*about, steadiness, anchors, describe_served(setup.models), way)
+    check_power(anchor_set)
+    return anchor_set
+
+
+def draw_candidates(setup: Setup, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[Anchor, ...]:
+    """Draw a pair from each of ``limit`` prompts (None: all), half of them in each order; they have no verdicts yet."""
+    if len(setup.protocols) > 1:
+        names = ", ".join(protocol.name for protocol in setup.protocols)
+        raise UsageError(f"anchors use one protocol; name one of {names} with --protocol")
+    (protocol,), helped = setup.protocols, setup.helped
+    by_prompt: dict[str, Case] = {}
+    paired = [case for case in cases if _list_pairs(case)]
+    for case in paired:
+        if exclusion_reason(protocol, case, helped, only_pairs=True) is None:
+            by_prompt.setdefault(case.prompt_group, case)
+    if len(by_prompt) < LEAST:
+        if paired:
+            check_fit([protocol], {"flip"}, paired, helped)
+        raise UsageError(
+            f"{count(len(by_prompt), 'prompt')} with two different responses, by different authors, that "
+            f"{protocol.name} can compare; anchors need at least {LEAST}, so name other data with --data"
+        )
+    drawn = sorted(sample(list(by_prompt.values()), limit, seed), key=lambda case: _hash(seed, case))
+    check_fit([protocol], {"flip"}, drawn, helped)
+    return tuple(_draw_pair(case, protocol, place, seed) for place, case in enumerate(drawn))
+
+
+def _draw_pair(case: Case, protocol: Protocol, place: int, seed: int) -> Anchor:
+    choices = _list_pairs(case)
+    a, b = choices[int.from_bytes(_hash(seed, case)[:8]) % len(choices)]
+    # Others are kept only for a protocol that shows them.
+    responses: tuple[Response, ...] = (a, b) if protocol.shows == 2 else case.originals
+    own = case.preferred if case.preferred in {"tie", *(response.author for response in responses)} else None
+    short = replace(case, responses=responses, lineages=(), preferred=own)
+    row = Row(
+        case.id, case.cluster, "people", protocol.name, "", BASELINE, side(a), side(b), prompt_group=case.prompt_group
+    )
+    if place % 2 and protocol.orders == "swap":
+        row = replace(row, shown=("b",))
+    return Anchor(short, row, "near")
+
+
+def _list_pairs(case: Case) -> list[tuple[Response, Response]]:
+    return [(a, b) for a, b in pairs(case) if a.turns != b.turns]
+
+
+def _hash(seed: int, case: Case) -> bytes:
+    return hashlib.sha256(f"{seed}\x1e{case.id}".encode()).digest()
+
+
+def choose_anchors(
+    drawn: Sequence[Anchor], protocol: Protocol, size: int, ask: Ask, is_pinned: bool
+) -> tuple[tuple[Anchor, ...], Steadiness]:
+    """Ask for the candidates, and again for the likeliest anchors unless the judge is pinned; keep steady verdicts."""
+    rows = ask(drawn)
+    failures = Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure is not None)
+    if failures.total() == len(rows):
+        raise NoAnchors(f"no verdict is valid, so there are no anchors: {failures.most_common(1)[0][0]}")
+    judged = [replace(one, row=replace(row.without_answers(), tokens=())) for one, row in zip(drawn, rows, strict=True)]
+    kept = order_by_lead([one for one in judged if _is_clear(_read(one.row, protocol), 0.0)], protocol)
+    steadiness = Steadiness()
+    if not is_pinned:
+        likely = kept[: round(size * RESERVE)]
+        again = [_read(row, protocol) for row in ask(likely)]
+        twice = [Change(one, _read(one.row, protocol), now) for one, now in zip(likely, again, strict=True)]
+        steady = [pair for pair in twice if not pair.is_turned]
+        largest = find_largest_move(steady)
+        steadiness = Steadiness(len(likely), len(likely) - len(steady), largest)
+        kept = [pair.question for pair in steady if _is_clear(pair.before, largest or 0.0)]
+    if len(kept) < LEAST:
+        raise NoAnchors(
+            f"only {count(len(kept), 'comparison')} got a clear verdict, the same each time; anchors need at least "
+            f"{LEAST}, so name more data, or a protocol whose verdicts are steadier"
+        )
+    return tuple(kept[:size]), steadiness
+
+
+def _read(row: Row, protocol: Protocol) -> Reading:
+    return read_verdict(row.judgments, protocol)
+
+
+def _is_clear(verdict: Reading, noise: float) -> bool:
+    """Whether a verdict is valid, and no noise or rounding can turn it: else an unchanged judge seems to drift."""
+    if verdict.lead is None or verdict.shares is None:
+        return verdict.outcome is not None
+    # A score averages probabilities, and so their errors.
+    rounding = ROUNDING if len(verdict.shares) == 3 else ROUNDING / 4
+    return verdict.lead > max(rounding, 2 * noise)
+
+
+def order_by_lead(judged: Sequence[Anchor], protocol: Protocol) -> list[Anchor]:
+    """Order candidates so that any first part has as many with a small lead, smallest first, as with a large one.
+
+    They are near the judge's boundary only where their lead is smaller than that of the others.
+    """
+
+    def measure(one: Anchor) -> float:
+        lead = _read(one.row, protocol).lead
+        return abs(measure_margin(one.row.judgments) or 0.0) if lead is None else lead
+
+    by_lead = sorted(judged, key=measure)
+    middle = (len(by_lead) + 1) // 2
+    least = min(map(measure, by_lead[middle:]), default=0.0)
+    placed = [replace(one, place="near" if measure(one) < least else "far") for one in by_lead]
+    halves = placed[:middle], placed[middle:][::-1]
+    return [one for one in chain.from_iterable(zip_longest(*halves)) if one is not None]
+
+
+def compute_errors(anchors: AnchorSet) -> dict[str, float]:
+    """Compute the chances of a wrong decision by the numbers of changed verdicts.
+
+    A changed verdict must be seen three times, so flickering hides some: as seen when the anchors were made, where two
+    answers differ twice as often as one is off.
+
+    Returns:
+        The chances, by what goes wrong: ``false_alarm``, at most, for an unchanged judge; ``missed``, that one that
+        changed a tenth of its verdicts passes as unchanged; ``overstated``, that it is called another one;
+        ``mistaken``, that one that differs in two fifths is called drifted, or passes.
+    """
+    steadiness, total = anchors.steadiness, len(anchors.anchors)
+    seen = (1 - steadiness.flickering / steadiness.asked / 2) ** (1 + REPEATS) if steadiness.asked else 1.0
+    needed, other = (min(number(total, steadiness), total) for number in (count_needed, count_replaced))
+    return {
+        "false_alarm": FALSE_ALARM if steadiness.asked else 0.0,
+        "missed": 1 - intervals.p_above(needed, total, DRIFT * seen),
+        "overstated": intervals.p_above(other, total, DRIFT),
+        "mistaken": 1 - intervals.p_above(other, total, DIFFERENT * seen),
+    }
+
+
+def check_power(anchors: AnchorSet) -> None:
+    """Fail if the judge flickers so much that a check would show nothing."""
+    if (missed := compute_errors(anchors)["missed"]) > MOST_MISSED:
+        steadiness = anchors.steadiness
+        raise NoAnchors(
+            f"{steadiness.flickering} of {steadiness.asked} verdicts came out differently when asked twice, so a check "
+            f"of {len(anchors.anchors)} anchors would miss a judge that changed {DRIFT:.0%} of its verdicts in "
+            f"{missed:.0%} of cases; name more data, raise --size, or use a protocol whose verdicts are steadier"
+        )
+
+
+def _find_longer(one: Anchor) -> str | None:
+    a, b = (len(response.text) for response in one.pair)
+    return None if a == b else "a" if a > b else "b"
+
+
+_FAVOURS: Mapping[str, Callable[[Anchor], str | None]] = {
+    "the longer response": _find_longer,
+    "the response shown first": lambda one: next(iter(one.row.shown), None),
+    "the labelled response": lambda one: one.row.label,
+    "a tie": lambda one: "tie",
+    "no readable verdict": lambda one: None,
+}
+"""The verdict that each direction favours."""
+
+
+def list_directions(turned: Sequence[Change[Anchor]]) -> list[dict[str, Any]]:
+    """Count the changed verdicts by direction, where anything moved, with exact two-sided McNemar tests."""
+    counts = []
+    for name, favours in _FAVOURS.items():
+        leans = [tuple(_lean(name, favours(one.question), v.outcome) for v in (one.before, one.now)) for one in turned]
+        known = [(before, now) for before, now in leans if before is not None and now is not None]
+        towards, away = sum(now > before for before, now in known), sum(now < before for before, now in known)
+        if towards or away:
+            counts.append((name, towards, away, intervals.mcnemar(towards, away)))
+    adjusted = intervals.holm([p_value for *_, p_value in counts])
+    names = ("name", "towards", "away", "p_value", "p_adjusted")
+    return [dict(zip(names, (*each, p), strict=True)) for each, p in zip(counts, adjusted, strict=True)]
+
+
+def _lean(name: str, favoured: str | None, verdict: object) -> float | None:
+    """1 for a verdict in favour, 0.5 for a tie between a favoured and another; None if there is nothing to favour."""
+    if name in ("a tie", "no readable verdict"):
+        return float(verdict == favoured)
+    if verdict is None or favoured in (None, "tie"):
+        return None
+    return 0.5 if verdict == "tie" else float(verdict == favoured)
