@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import Any, Generic, Protocol, Self
 
 from distract.core import plugin
@@ -154,19 +153,20 @@ class FinishedRun(Generic[R]):
 
 @contextmanager
 def open_stores(
-    models: Mapping[Role, Backend], path: Path, asked_for: Mapping[str, str] = MappingProxyType({})
+    models: Mapping[Role, Backend], path: Path, purpose: str = "", since: float = 0.0
 ) -> Iterator[dict[Role, Answerer]]:
     """Open the reply store for each model; check at the end that every reply is on file.
 
-    ``asked_for`` keeps its replies apart from those of the same model for another purpose.
+    Replies for a ``purpose`` are kept apart, and dropped if the first of them is older than ``since`` (a time).
     """
+    own = {"purpose": purpose} if purpose else {}
     with ExitStack() as stack:
         opened = {
-            role: (backend, stack.enter_context(Store(path, {**backend.identity, **asked_for}, backend.reads_slots)))
+            role: (backend, stack.enter_context(Store(path, {**backend.identity, **own}, backend.reads_slots)))
             for role, backend in models.items()
         }
         for backend, store in opened.values():
-            if not getattr(backend, "cache", True):
+            if not getattr(backend, "cache", True) or store.epoch / 1000 < since:
                 store.renew()
         yield opened
         _check_stores(opened)
@@ -229,11 +229,14 @@ def run_job(
                 with time_part("analysis"):
                     sums.add(rows, result.rewrites)
                 plans_done += 1
-        problem = ""
+        changed = None
         if tally.frozen:
             from distract.core.members import check_members_again
 
-            problem = check_members_again(models, tally)
+            try:
+                check_members_again(models, tally)
+            except JudgeChanged as error:
+                changed = error
         times = {"began": round(begin, 3), "seconds": round(time.monotonic() - clock, 3)}
         spent = cost(job.prices, tally.tokens)
         epoch = {"epoch": models["judge"][1].epoch} if "judge" in models else {}
@@ -248,8 +251,8 @@ def run_job(
             summary = job.study.document(job.parameters, total)
         _check_stores(models)
         text = record.finish(summary, numbers)
-    if problem:
-        raise JudgeChanged(f"{job.out}: {problem}, and --fresh to ask them everything again")
+    if changed:
+        raise JudgeChanged(f"{job.out}: {changed}, and ask them everything again with --fresh")
     run = LoadedRun(
         job.out,
         job.parameters,

@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from distract.core.backend import Backend, PooledBackend, ProbingBackend
 from distract.core.errors import BackendError, JudgeChanged, UsageError
@@ -22,16 +22,11 @@ from distract.core.usage import Tally
 
 T = TypeVar("T")
 
+SAME = "name servers that run the same model"
+"""What to do about servers that disagree."""
+
 ASKED, CHECKS = 8, 2
 """Requests to ask each server, and how often in a run."""
-
-
-def read_choice(reply: Reply) -> Reading:
-    """Read the choice of a reply: the most likely one, or its words if the server gives no probabilities."""
-    probabilities = reply.probabilities
-    if not probabilities:
-        return Reading(reply.text.strip())
-    return Reading(probabilities.index(max(probabilities)), probabilities)
 
 
 def find_comparable(requests: Sequence[Request]) -> list[Request]:
@@ -70,68 +65,74 @@ def probe_members(backend: PooledBackend, role: Role, tally: Tally) -> None:
 
 
 def check_members(backend: PooledBackend, requests: Sequence[Request], tally: Tally) -> None:
-    """Ask every server the same, and freeze the verdicts of the first; raises if those of others differ."""
-    readings = poll_members(backend, lambda member: [*map(read_choice, ask_member(member, requests, tally))])
-    first, role = next(iter(readings)), requests[0].to
-    frozen = list(zip(requests, readings[first], strict=True))
-    tally.frozen[role] = first, frozen
-    checks = {name: compare(frozen, lambda _, own=own: own) for name, own in readings.items()}  # type: ignore[misc]
-    if problem := record_members(checks, name_check(role), first, tally):
-        raise JudgeChanged(problem)
+    """Ask every server the same; raises if they disagree."""
+    frozen = list[Frozen[Request]]()
+    compare_members(
+        backend, frozen, requests, _read_choice, name_check(requests[0].to), "the first server", SAME, tally
+    )
+    tally.frozen[requests[0].to] = frozen
 
 
-def check_members_again(models: Mapping[Role, Answerer], tally: Tally) -> str:
-    """Ask every server for the frozen verdicts at the end of a run; says which of them have changed."""
-    problems = []
-    for role, (first, frozen) in tally.frozen.items():
+def check_members_again(models: Mapping[Role, Answerer], tally: Tally) -> None:
+    """Ask every server for the first verdicts of a run, at its end; raises if one has changed."""
+    for role, frozen in tally.frozen.items():
+        backend, requests, name = models[role][0], [request for request, _ in frozen], f"{name_check(role)} at the end"
         try:
-            checks = compare_members(
-                models[role][0], frozen, lambda request: request, lambda _, r: read_choice(r), tally
-            )
+            compare_members(backend, frozen, requests, _read_choice, name, "the first server at the start", SAME, tally)
         except BackendError as error:
             print(f"distract: {error}; its servers are not compared at the end", file=sys.stderr, flush=True)
-            continue
-        problems.append(record_members(checks, f"{name_check(role)} at the end", f"{first} at the start", tally))
-    return next(filter(None, problems), "")
+
+
+def _read_choice(_: Request, reply: Reply) -> Reading:
+    """Read the choice of a reply: the most likely one, or its words if the server gives no probabilities."""
+    probabilities = reply.probabilities
+    if not probabilities:
+        return Reading(reply.text.strip())
+    return Reading(probabilities.index(max(probabilities)), probabilities)
 
 
 def compare_members(
     backend: Backend,
-    frozen: Sequence[Frozen[Q]],
-    request: Callable[[Q], Request],
-    read: Callable[[Q, Reply], Reading],
+    frozen: list[Frozen[Q]],
+    requests: Sequence[Request],
+    read: Callable[[Any, Reply], Reading],
+    name: str,
+    other: str,
+    advice: str,
     tally: Tally,
-) -> dict[str, Recheck[Q]]:
-    """Ask every server of a model, or a model of another kind, for frozen verdicts; ``read`` reads its replies."""
+) -> None:
+    """Ask every server of a model, or a model of another kind, for frozen verdicts; raises if any has changed.
+
+    The first server freezes its own if there are none. The record, under ``name``, is of the one that differs most;
+    ``other`` gave the verdicts.
+    """
 
     def check(member: Backend) -> Recheck[Q]:
-        return compare(frozen, lambda asked: [*map(read, asked, ask_member(member, [*map(request, asked)], tally))])
+        replies = ask_member(member, requests, tally)
+        if not frozen:
+            frozen.extend((cast(Q, one), read(one, reply)) for one, reply in zip(requests, replies, strict=True))
+        return compare(frozen, lambda asked: [*map(read, asked, replies)])
 
-    return poll_members(backend, check)
-
-
-def find_worst(checks: Mapping[str, Recheck[Any]]) -> str:
-    """Name the server that is the farthest from the frozen verdicts."""
-    counts = {name: (len(one.turned), len(one.changes)) for name, one in checks.items()}
-    return max(counts, key=lambda name: (checks[name].status != "unchanged", *counts[name]))
-
-
-def record_members(checks: Mapping[str, Recheck[Any]], name: str, other: str, tally: Tally) -> str:
-    """Record how servers compare with another; says which of them answers otherwise."""
-    worst = find_worst(checks)
-    asked = sum(check.asked for check in checks.values())
-    tally.checks[name] = {**checks[worst].document, "asked": asked, "servers": [*checks]}
-    return "" if checks[worst].status == "unchanged" else state_difference(worst, other, checks[worst])
-
-
-def state_difference(server: str, other: str, check: Recheck[Any]) -> str:
-    """Say that a server answers otherwise than another."""
-    return f"the servers disagree: {server} beside {other}: {check.describe()}; name servers that run the same model"
+    checks = poll_members(backend, check)
+    worst = max(checks, key=lambda name: (checks[name].status != "unchanged", len(checks[name].turned)))
+    tally.checks[name] = {
+        **checks[worst].document,
+        "asked": sum(one.asked for one in checks.values()),
+        "servers": [*checks],
+        "answers": [
+            {"key": request.key, "before": one.before.document, "now": one.now.document}
+            for request, one in zip(requests, checks[worst].answers, strict=True)
+        ],
+    }
+    if checks[worst].status != "unchanged":
+        is_alone = any(one.status == "unchanged" for one in checks.values())
+        problem = "the servers disagree" if is_alone else "the judge has changed"
+        raise JudgeChanged(f"{problem}: {worst} beside {other}: {checks[worst].describe()}; {advice}")
 
 
 def poll_members(backend: Backend, poll: Callable[[Backend], T]) -> dict[str, T]:
     """Poll every server of a model, or a model of another kind; leaves out servers of several that do not answer."""
-    members = backend.members if isinstance(backend, PooledBackend) else {"": backend}
+    members = backend.members if isinstance(backend, PooledBackend) else {"the model": backend}
     results: dict[str, T] = {}
     faults: dict[str, BackendError] = {}
     for name, member in members.items():

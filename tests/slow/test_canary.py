@@ -36,7 +36,7 @@ Judge = Callable[[str, str], float]
 FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
 RULES = ("--generator", "rules", "--attack", "prolixity")
 UNPROBED = ("--no-probe", "--unlabelled-reason", "the judge of a test")
-REASON = "the judge behind this name is not that of its stored verdicts"
+REASON = "the judge has changed"
 
 
 def fair(first: str, _: str) -> float:
@@ -126,7 +126,7 @@ class Shop:
     def canary(self) -> dict[str, Any]:
         """The canary in the manifest, without its answers, which must bear out its figures."""
         canary = dict(self.manifest["canary"])
-        answers = canary.pop("answers")
+        answers, _ = canary.pop("answers"), canary.pop("servers")
         keys = {key for row in load(Path("r")).rows for key in row.keys}
         assert len({answer["key"] for answer in answers} & keys) == len(answers) == canary["asked"]
         assert sum(one["before"]["verdict"] != one["now"]["verdict"] for one in answers) == canary["differing"]

@@ -378,7 +378,7 @@ def test_server_that_changes_during_a_run_is_noticed_at_its_end(shop: Shop) -> N
         (plan,) = shop.run(*command, "--dry-run", "--json").document["plans"]
         assert plan["requests"]["servers"] == 2 * 2 * 8
         ran = shop.run(*command)
-        problem = f"the servers disagree: {other.url} beside {shop.name.partition('#')[0]} at the start: replaced: "
+        problem = f"the servers disagree: {other.url} beside the first server at the start: replaced: "
         assert (ran.code, f"distract: r: {problem}" in ran.err) == (3, True)
         checks = json.loads(Path("r/manifest.json").read_text())
         assert [checks[name]["status"] for name in ("servers", "servers at the end")] == ["unchanged", "replaced"]

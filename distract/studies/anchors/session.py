@@ -9,6 +9,7 @@ itself to the digit passes. The errors of the decision are computed for the numb
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -96,32 +97,27 @@ def open_rounds(
     """
     parts = (command, setup.judge, setup.protocols[0].name, setup.manner, [one.case.id for one in drawn])
     name = hashlib.sha256(repr(parts).encode(errors="replace")).hexdigest()[:12]
-    rounds = list[Mapping[str, str]]()
+    rounds, now = list[str](), time.time()
 
     def ask(anchors: Sequence[Anchor]) -> list[Row]:
-        rounds.append({} if is_pinned(setup.backend) else {"anchors": f"{name}-{len(rounds)}"})
-        with open_stores(setup.models, store, rounds[-1]) as opened:
-            for _, replies in opened.values():
-                if rounds[-1] and replies.epoch / 1000 + VALID < time.time():
-                    replies.renew()
-            plans = (judge_anchor(setup, one) for one in anchors)
+        rounds.append("" if is_pinned(setup.backend) else f"anchors {name} {len(rounds)}")
+        plans = (judge_anchor(setup, one) for one in anchors)
+        with open_stores(setup.models, store, rounds[-1], now - VALID if rounds[-1] else 0.0) as opened:
             rows = list(execute(plans, opened, tally=tally, progress=progress))
         if tally.unanswered:
             raise BackendError(f"{count(tally.unanswered, 'request')} got {tally.cause}")
         return rows
 
-    def forget() -> None:
-        for one in filter(None, rounds):
-            with open_stores(setup.models, store, one) as opened:
-                for _, replies in opened.values():
-                    replies.renew()
-
+    problem = None
     try:
         yield ask
-    except NoAnchors:
-        forget()
-        raise
-    forget()
+    except NoAnchors as error:
+        problem = error
+    for purpose in filter(None, rounds):
+        with open_stores(setup.models, store, purpose, math.inf):
+            pass  # which drops its replies
+    if problem:
+        raise problem
 
 
 def choose_way(anchors: AnchorSet, setup: Setup, is_named: bool = False) -> Setup:
