@@ -16,15 +16,7 @@ from distract.core.errors import JudgeChanged, UsageError
 from distract.judging.orders import Sampling
 from distract.models.options import describe, setting
 from distract.models.ranges import LIMIT, PATH, WholeRange
-from distract.studies.options import (
-    DataOptions,
-    JsonOptions,
-    JudgeOptions,
-    ReferenceOptions,
-    ViewOptions,
-    one_judge,
-    ways_of_asking,
-)
+from distract.studies import options as common
 
 
 @click.group(epilog=EPILOG)
@@ -37,9 +29,9 @@ def anchors() -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Making(DataOptions, ReferenceOptions, Sampling, JudgeOptions, JsonOptions):
-    judge: str = one_judge()
-    protocols: tuple[str, ...] = ways_of_asking("the judge's own, or pairwise")
+class _Making(common.DataOptions, common.ReferenceOptions, Sampling, common.JudgeOptions, common.JsonOptions):
+    judge: str = common.one_judge()
+    protocols: tuple[str, ...] = common.ways_of_asking("the judge's own, or pairwise")
     size: int = setting(64, "number of anchors", WholeRange(20, 10_000))
     limit: int | None = setting(160, "number of pairs to choose from, drawn by --seed", LIMIT)
     out: Path = setting(Path("anchors.json"), "file to write", PATH, writes=True)
@@ -75,10 +67,10 @@ def make(options: _Making) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Checking(ReferenceOptions, JudgeOptions, ViewOptions):
+class _Checking(common.ReferenceOptions, common.JudgeOptions, common.ViewOptions):
     file: Path = setting(MISSING, "file of anchors", PATH, argument=True, metavar="FILE")
-    protocols: tuple[str, ...] = ways_of_asking("that of the anchors")
-    judge: str | None = one_judge(None, "judge to ask. Default: the one that the anchors were made with")
+    protocols: tuple[str, ...] = common.ways_of_asking("that of the anchors")
+    judge: str | None = common.one_judge(None, "judge to ask. Default: the one that the anchors were made with")
 
 
 @command(_Checking)

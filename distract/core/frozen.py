@@ -58,6 +58,10 @@ class Steadiness:
     flickering: int = 0  # those with two different verdicts, which are not frozen
     largest_move: float | None = None  # largest move of a share among the others
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.flickering <= self.asked <= 10**6 or not 0 <= (self.largest_move or 0) <= 1:
+            raise ValueError("its steadiness is no count of verdicts")
+
 
 Frozen = tuple[Q, Reading]
 """A question, and the verdict that a judge gave on it."""

@@ -22,7 +22,7 @@ from distract.core.run_decoder import decode_case, decode_row
 from distract.core.study import Shape, has_shape
 from distract.data.fields import flaw
 from distract.judging.comparison import judge_comparison, label, side
-from distract.judging.orders import Manner, Orders
+from distract.judging.orders import Manner
 from distract.judging.verdicts import outcome
 from distract.stats.measures import headline
 from distract.studies.setup import Setup
@@ -30,16 +30,10 @@ from distract.studies.setup import Setup
 FORMAT = "distract anchors 1"
 REMAKE = "make it again with `distract anchors make`"
 
-_MOST_ASKED = 1_000_000
-
 _SHAPE: Mapping[Any, Shape] = {
-    "format": str,
-    "judge": str,
-    "identity": dict,
-    "protocol": str,
-    "manner": dict,
+    **dict.fromkeys(("format", "judge", "protocol"), str),
+    **dict.fromkeys(("identity", "manner", "served"), dict),
     "data": {"name": str},
-    "served": dict,
     "steadiness": {"asked": int, "flickering": int, "largest_move": float | int | None},
     "anchors": [{"case": dict, "row": dict, "place": str}],
 }
@@ -55,11 +49,6 @@ class Anchor:
     case: Case
     row: Row
     place: Place
-
-    @property
-    def orders(self) -> Orders:
-        """The order in which the two responses were shown."""
-        return "swapped" if self.row.shown == ("b",) else "given"
 
     @property
     def pair(self) -> tuple[Response, Response]:
@@ -93,8 +82,8 @@ def judge_anchor(setup: Setup, anchor: Anchor) -> Plan[Row]:
     (protocol,), case, row, (a, b) = setup.protocols, anchor.case, anchor.row, anchor.pair
     about = (case.id, case.cluster, "people", protocol.name, setup.judge, BASELINE, row.a, row.b)
     empty = partial(Row, *about, label=label(case, a, b), prompt_group=case.prompt_group)
-    own = replace(setup.manner, orders=anchor.orders)
-    return (yield from judge_comparison(empty, protocol, Comparison(case, a, b), own, setup.helped))
+    manner = replace(setup.manner, orders="swapped" if row.shown == ("b",) else "given")
+    return (yield from judge_comparison(empty, protocol, Comparison(case, a, b), manner, setup.helped))
 
 
 def read_verdict(judgments: Sequence[Judgment], protocol: Protocol) -> Reading:
@@ -110,9 +99,7 @@ def _list_shares(judgment: Judgment, protocol: Protocol) -> tuple[float, ...] | 
     if judgment.scores is None:
         return judgment.probabilities
     low, high = protocol.scale or (None, None)
-    if low is None or high is None:
-        return None
-    return tuple((score - low) / (high - low) for score in judgment.scores)
+    return None if low is None or high is None else tuple((score - low) / (high - low) for score in judgment.scores)
 
 
 def write_anchors(anchors: AnchorSet, path: Path) -> None:
@@ -137,7 +124,7 @@ def read_anchors(path: Path) -> AnchorSet:
             raise ValueError("its way of asking is damaged")
         document["anchors"] = tuple(map(_decode_anchor, document["anchors"]))
         document["manner"] = Manner(**document["manner"])
-        document["steadiness"] = _decode_steadiness(document["steadiness"])
+        document["steadiness"] = Steadiness(**document["steadiness"])
         return AnchorSet(**document, path=path)
     except DataError:
         raise
@@ -162,13 +149,6 @@ def _is_valid(judgment: Judgment) -> bool:
     are_numbers = all(type(share) in (int, float) and math.isfinite(share) for share in shares)
     are_all = len(judgment.probabilities or ()) in (0, 3) and len(judgment.scores or ()) in (0, 2) and len(shares) > 1
     return judgment.failure is None and are_numbers and are_all
-
-
-def _decode_steadiness(value: dict[str, Any]) -> Steadiness:
-    one = Steadiness(**value)
-    if not 0 <= one.flickering <= one.asked <= _MOST_ASKED or not 0 <= (one.largest_move or 0) <= 1:
-        raise ValueError("its steadiness is no count of verdicts")
-    return one
 
 
 def _digest(parts: Mapping[str, Any]) -> str:

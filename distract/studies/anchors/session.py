@@ -175,9 +175,13 @@ def estimate(setup: Setup, drawn: Sequence[Anchor], size: int | None = None) -> 
 
 def check(anchors: AnchorSet, setup: Setup, ask: Ask) -> Recheck[Anchor]:
     """Ask for all verdicts, and for those that differ twice more unless the judge is pinned; decide."""
-    (protocol,), repeats = setup.protocols, 0 if is_pinned(setup.backend) else REPEATS
-    frozen = [(one, _read(one.row, protocol)) for one in anchors.anchors]
-    return compare(frozen, lambda asked: [_read(row, protocol) for row in ask(asked)], anchors.steadiness, repeats)
+    repeats = 0 if is_pinned(setup.backend) else REPEATS
+    return _ask_again(anchors.anchors, setup.protocols[0], ask, anchors.steadiness, repeats)
+
+
+def _ask_again(anchors: Sequence[Anchor], protocol: Protocol, ask: Ask, *how: Any) -> Recheck[Anchor]:
+    frozen = [(one, _read(one.row, protocol)) for one in anchors]
+    return compare(frozen, lambda asked: [_read(row, protocol) for row in ask(asked)], *how)
 
 
 def make(setup: Setup, data: Mapping[str, Any], drawn: Sequence[Anchor], size: int, ask: Ask) -> AnchorSet:
@@ -252,9 +256,7 @@ def choose_anchors(
     steadiness = Steadiness()
     if not is_pinned:
         likely = kept[: round(size * RESERVE)]
-        again = [_read(row, protocol) for row in ask(likely)]
-        twice = [Change(one, _read(one.row, protocol), now) for one, now in zip(likely, again, strict=True)]
-        steady = [pair for pair in twice if not pair.is_turned]
+        steady = [pair for pair in _ask_again(likely, protocol, ask).answers if not pair.is_turned]
         largest = find_largest_move(steady)
         steadiness = Steadiness(len(likely), len(likely) - len(steady), largest)
         kept = [pair.question for pair in steady if _is_clear(pair.before, largest or 0.0)]
@@ -302,67 +304,55 @@ def compute_errors(anchors: AnchorSet) -> dict[str, float]:
 
     A changed verdict must be seen three times, so flickering hides some: as seen when the anchors were made, where two
     answers differ twice as often as one is off.
-
-    Returns:
-        The chances, by what goes wrong: ``false_alarm``, at most, for an unchanged judge; ``missed``, that one that
-        changed a tenth of its verdicts passes as unchanged; ``overstated``, that it is called another one;
-        ``mistaken``, that one that differs in two fifths is called drifted, or passes.
     """
     steadiness, total = anchors.steadiness, len(anchors.anchors)
     seen = (1 - steadiness.flickering / steadiness.asked / 2) ** (1 + REPEATS) if steadiness.asked else 1.0
     needed, other = (min(number(total, steadiness), total) for number in (count_needed, count_replaced))
     return {
-        "false_alarm": FALSE_ALARM if steadiness.asked else 0.0,
-        "missed": 1 - intervals.p_above(needed, total, DRIFT * seen),
-        "overstated": intervals.p_above(other, total, DRIFT),
-        "mistaken": 1 - intervals.p_above(other, total, DIFFERENT * seen),
+        "false_alarm": FALSE_ALARM if steadiness.asked else 0.0,  # at most, for an unchanged judge
+        "missed": 1 - intervals.p_above(needed, total, DRIFT * seen),  # it passes as unchanged
+        "overstated": intervals.p_above(other, total, DRIFT),  # it is called another one
+        "mistaken": 1 - intervals.p_above(other, total, DIFFERENT * seen),  # it is called drifted, or passes
     }
 
 
 def check_power(anchors: AnchorSet) -> None:
     """Fail if the judge flickers so much that a check would show nothing."""
+    one = anchors.steadiness
     if (missed := compute_errors(anchors)["missed"]) > MOST_MISSED:
-        steadiness = anchors.steadiness
         raise NoAnchors(
-            f"{steadiness.flickering} of {steadiness.asked} verdicts came out differently when asked twice, so a check "
+            f"{one.flickering} of {one.asked} verdicts came out differently when asked twice, so a check "
             f"of {len(anchors.anchors)} anchors would miss a judge that changed {DRIFT:.0%} of its verdicts in "
             f"{missed:.0%} of cases; name more data, raise --size, or use a protocol whose verdicts are steadier"
         )
 
 
-def _find_longer(one: Anchor) -> str | None:
-    a, b = (len(response.text) for response in one.pair)
-    return None if a == b else "a" if a > b else "b"
-
-
-_FAVOURS: Mapping[str, Callable[[Anchor], str | None]] = {
-    "the longer response": _find_longer,
-    "the response shown first": lambda one: next(iter(one.row.shown), None),
-    "the labelled response": lambda one: one.row.label,
-    "a tie": lambda one: "tie",
-    "no readable verdict": lambda one: None,
-}
-"""The verdict that each direction favours."""
+_TIE, _UNREAD = "a tie", "no readable verdict"
 
 
 def list_directions(turned: Sequence[Change[Anchor]]) -> list[dict[str, Any]]:
     """Count the changed verdicts by direction, where anything moved, with exact two-sided McNemar tests."""
-    counts = []
-    for name, favours in _FAVOURS.items():
-        leans = [tuple(_lean(name, favours(one.question), v.outcome) for v in (one.before, one.now)) for one in turned]
+    counts = list[dict[str, Any]]()
+    for name in ("the longer response", "the response shown first", "the labelled response", _TIE, _UNREAD):
+        leans = [(_lean(name, one.question, one.before), _lean(name, one.question, one.now)) for one in turned]
         known = [(before, now) for before, now in leans if before is not None and now is not None]
         towards, away = sum(now > before for before, now in known), sum(now < before for before, now in known)
         if towards or away:
-            counts.append((name, towards, away, intervals.mcnemar(towards, away)))
-    adjusted = intervals.holm([p_value for *_, p_value in counts])
-    names = ("name", "towards", "away", "p_value", "p_adjusted")
-    return [dict(zip(names, (*each, p), strict=True)) for each, p in zip(counts, adjusted, strict=True)]
+            counts.append({"name": name, "towards": towards, "away": away, "p_value": intervals.mcnemar(towards, away)})
+    adjusted = intervals.holm([one["p_value"] for one in counts])
+    return [{**one, "p_adjusted": p} for one, p in zip(counts, adjusted, strict=True)]
 
 
-def _lean(name: str, favoured: str | None, verdict: object) -> float | None:
-    """1 for a verdict in favour, 0.5 for a tie between a favoured and another; None if there is nothing to favour."""
-    if name in ("a tie", "no readable verdict"):
-        return float(verdict == favoured)
-    if verdict is None or favoured in (None, "tie"):
+def _lean(name: str, anchor: Anchor, verdict: Reading) -> float | None:
+    """1 for a verdict in favour, 0.5 for a tie of two others; None if there is nothing to favour."""
+    if name in (_TIE, _UNREAD):
+        return float(verdict.outcome == ("tie" if name == _TIE else None))
+    a, b = (len(response.text) for response in anchor.pair)
+    longer = None if a == b else "a" if a > b else "b"
+    favoured = {
+        "the longer response": longer,
+        "the response shown first": next(iter(anchor.row.shown), None),
+    }.get(name, anchor.row.label)
+    if verdict.outcome is None or favoured in (None, "tie"):
         return None
-    return 0.5 if verdict == "tie" else float(verdict == favoured)
+    return 0.5 if verdict.outcome == "tie" else float(verdict.outcome == favoured)

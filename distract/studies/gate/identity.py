@@ -16,17 +16,19 @@ from typing import Any
 
 from distract.core.errors import JudgeChanged, UsageError
 from distract.core.exchange import ask_probes
-from distract.core.frozen import Frozen, Reading, list_served_changes
+from distract.core.frozen import Frozen, Reading, compare, list_served_changes
 from distract.core.members import ASKED, compare_members
 from distract.core.plan import PENDING, Plan, PlanResult, drive, is_enough, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count, line
-from distract.core.records import Case, CaseResult, Judgment, Reply, Request, Role
+from distract.core.records import BASELINE, Case, CaseResult, Judgment, Reply, Request, Role, Row
 from distract.core.runs import LoadedRun, read_json
 from distract.core.store import Answerer
 from distract.core.usage import Tally
 from distract.judging.comparison import track_usage
 from distract.judging.consultation import consult
+from distract.judging.verdicts import outcome
+from distract.stats.measures import headline
 from distract.studies.anchors import session, view
 from distract.studies.anchors.anchor_file import AnchorSet, read_verdict
 from distract.studies.attack.selection import AuditConfig
@@ -36,9 +38,6 @@ from distract.studies.setup import Setup
 
 _SETTINGS = ("judge", "identity", "reference", "manner", "limit", "seed", "generator", "asking", "verifier")
 """Parameters that may differ between compared runs."""
-
-_LONG = 60
-"""Maximum number of characters of a setting to show."""
 
 
 def check_comparable(baseline: LoadedRun, run: LoadedRun) -> list[str]:
@@ -59,7 +58,8 @@ def unusable_reason(run: LoadedRun) -> str | None:
 
 def list_changes(baseline: LoadedRun, run: LoadedRun) -> list[str]:
     """List what differs between two comparable runs, the baseline's value first."""
-    return [line(note) for note in (*_differences(baseline, run), *_rewrite_differences(baseline, run))]
+    lists = (_differences, _rewrite_differences, _verdict_differences)
+    return [line(note) for list_notes in lists for note in list_notes(baseline, run)]
 
 
 def common_names(baseline: LoadedRun, run: LoadedRun) -> tuple[list[str], list[str]]:
@@ -82,13 +82,10 @@ def _obstacles(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
         names = ", then ".join(str(one["name"]) for one in data)
         yield f"their data are not the same ({names}); compare runs on one file"
     protocols, attacks = common_names(baseline, run)
-    for kind, shared, common in (
-        ("protocols", protocols, "protocol in common"),
-        ("attacks", attacks, "attack in common besides controls"),
-    ):
-        if not shared:
-            names = ", then ".join(" ".join(one.parameters[kind]) or "none" for one in (baseline, run))
-            yield f"they have no {common} ({names})"
+    kinds = {"protocol in common": protocols, "attack in common besides controls": attacks}
+    for kind in (kind for kind, shared in kinds.items() if not shared):
+        names = ", then ".join(" ".join(one.parameters[f"{kind.split()[0]}s"]) or "none" for one in (baseline, run))
+        yield f"they have no {kind} ({names})"
 
 
 def _differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
@@ -113,7 +110,7 @@ def _setting_changes(name: str, before: Any, now: Any) -> Iterator[str]:
         old_text, new_text = _format_value(old.get(key)), _format_value(new.get(key))
         # The manner repeats the seed of the run.
         if old_text != new_text and (name, key) != ("manner", "seed"):
-            texts = (text if len(text) <= _LONG else f"{text[:_LONG]}…" for text in (old_text, new_text))
+            texts = (text if len(text) <= 60 else f"{text[:60]}…" for text in (old_text, new_text))
             yield f"{f'{name}, {key}' if key else name}: {', then '.join(texts)}"
 
 
@@ -150,6 +147,21 @@ def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
 
 NARROW = 0.2
 """Lead of the largest probability below which a different judge is likely to decide differently."""
+
+
+def _verdict_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
+    """Report whether the judge gave other verdicts on the same requests, before any rewrite."""
+    before, now = (
+        {(row.protocol, row.keys): _read_row(row, loaded) for row in loaded.rows if row.attack == BASELINE and row.keys}
+        for loaded in (baseline, run)
+    )
+    result = compare([one for one in before.items() if one[0] in now], lambda keys: [now[key] for key in keys])
+    if result.status != "unchanged":
+        yield f"the judge, on the same requests before any rewrite: {result.describe()}"
+
+
+def _read_row(row: Row, run: LoadedRun) -> Reading:
+    return Reading(outcome(row.judgments, headline("flip_rate", run.parameters["protocols"][row.protocol])))
 
 
 @dataclass(frozen=True, slots=True)
