@@ -22,9 +22,6 @@ from distract.core.usage import Tally
 
 T = TypeVar("T")
 
-SAME = "name servers that run the same model"
-"""What to do about servers that disagree."""
-
 ASKED, CHECKS = 8, 2
 """Requests to ask each server, and how often in a run."""
 
@@ -67,18 +64,17 @@ def probe_members(backend: PooledBackend, role: Role, tally: Tally) -> None:
 def check_members(backend: PooledBackend, requests: Sequence[Request], tally: Tally) -> None:
     """Ask every server the same; raises if they disagree."""
     frozen = list[Frozen[Request]]()
-    compare_members(
-        backend, frozen, requests, _read_choice, name_check(requests[0].to), "the first server", SAME, tally
-    )
+    compare_members(backend, frozen, requests, _read_choice, tally, name_check(requests[0].to))
     tally.frozen[requests[0].to] = frozen
 
 
 def check_members_again(models: Mapping[Role, Answerer], tally: Tally) -> None:
     """Ask every server for the first verdicts of a run, at its end; raises if one has changed."""
     for role, frozen in tally.frozen.items():
-        backend, requests, name = models[role][0], [request for request, _ in frozen], f"{name_check(role)} at the end"
+        requests, name = [request for request, _ in frozen], f"{name_check(role)} at the end"
+        other = "the first server at the start"
         try:
-            compare_members(backend, frozen, requests, _read_choice, name, "the first server at the start", SAME, tally)
+            compare_members(models[role][0], frozen, requests, _read_choice, tally, name, other)
         except BackendError as error:
             print(f"distract: {error}; its servers are not compared at the end", file=sys.stderr, flush=True)
 
@@ -96,10 +92,10 @@ def compare_members(
     frozen: list[Frozen[Q]],
     requests: Sequence[Request],
     read: Callable[[Any, Reply], Reading],
-    name: str,
-    other: str,
-    advice: str,
     tally: Tally,
+    name: str,
+    other: str = "the first server",
+    advice: str = "name servers that run the same model",
 ) -> None:
     """Ask every server of a model, or a model of another kind, for frozen verdicts; raises if any has changed.
 

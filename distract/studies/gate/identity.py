@@ -195,10 +195,8 @@ def check_judge(
         "use --fresh to ask everything again, --judge-version TEXT to tell the new judge from the old, or "
         "--trust-store to rely on the store"
     )
-    requests = [one.request for one, _ in frozen]
-    compare_members(
-        backend, frozen, requests, lambda one, reply: one.reread(reply), "canary", "its stored replies", advice, tally
-    )
+    requests, other = [one.request for one, _ in frozen], "its stored replies"
+    compare_members(backend, frozen, requests, lambda one, new: one.reread(new), tally, "canary", other, advice)
 
 
 def _find_stored(
