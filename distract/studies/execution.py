@@ -97,8 +97,8 @@ def run_job(
         renew([job.models["judge"]], place)
     with jobs.open_stores(job.models, place) as models:
         judge = models["judge"][1] if "judge" in models else None
-        run = _load_finished(job, judge.epoch) if judge else None
-        if check is None and judge is not None and run is not None:
+        run = None if judge is None else _load_finished(job, judge.epoch)
+        if check is None and run is not None:
             listener.say([f"this run is complete in {line(str(run.path))}: no call is made"])
             if not run.keeps(job.keep_text) and not jobs.rewrite_texts(job, models):
                 listener.say([f"{line(str(place))} does not hold the replies of this run: no text is added to it"])

@@ -49,17 +49,12 @@ from distract.studies.eligibility import check_fit, sample
 from distract.studies.estimate import estimate_samples
 from distract.studies.setup import Setup
 
-LEAST = 20
-"""Smallest number of anchors: with fewer, two of five checks miss a judge that changed a tenth of its verdicts."""
+LEAST, RESERVE = 20, 1.5
+"""Smallest number of anchors: with fewer, two of five checks miss a judge that changed a tenth of its verdicts; and the
+number of candidates to ask twice, as a multiple of the number of anchors."""
 
-RESERVE = 1.5
-"""Number of candidates to ask twice, as a multiple of the number of anchors."""
-
-ROUNDING = 0.02
-"""Lead of a probability that rounding to 16 bits in another batch may turn."""
-
-REPEATS = 2
-"""Number of times that a changed verdict is asked for again."""
+ROUNDING, REPEATS = 0.02, 2
+"""Lead of a probability that rounding to 16 bits in another batch may turn; how often a change is asked for again."""
 
 DRIFT, DIFFERENT = 0.1, 0.4
 """Shares of changed verdicts for which the errors of the decision are stated. Two judges that agree by chance differ in

@@ -278,13 +278,9 @@ def require_anchors(
     anchors: AnchorSet, setup: Setup, store: Path, listener: Listener, _: Mapping[Role, Answerer], tally: Tally
 ) -> None:
     """Fail if a judge is not the one that the anchors are of; only the tokens of the check count as the run's."""
-    own, used = Tally(), tally.tokens
     chosen = session.choose_way(anchors, setup)
-    with session.open_rounds("check", chosen, anchors.anchors, store, own) as ask:
+    with session.open_rounds("check", chosen, anchors.anchors, store, Tally(tokens=tally.tokens)) as ask:
         result = session.check(anchors, chosen, ask)
-    for role, (prompts, answers) in own.tokens.items():
-        before = used.get(role, (0, 0))
-        used[role] = before[0] + prompts, before[1] + answers
     summary, path = view.summarise(result), anchors.path
     tally.checks["anchors"] = view.check_document(anchors, chosen, result)
     if result.status != "unchanged":
