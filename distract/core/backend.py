@@ -123,7 +123,7 @@ class LocalBackend(Backend, Protocol):
 
 def is_pinned(backend: Backend) -> bool:
     """Whether the identity of a model names its very weights, so that no other can answer in its place."""
-    return isinstance(backend, LocalBackend) or backend.reads_slots  # a planted judge
+    return isinstance(backend, LocalBackend)
 
 
 @runtime_checkable

@@ -373,7 +373,7 @@ def test_server_that_changes_during_a_run_is_noticed_at_its_end(shop: Shop) -> N
 
     with FakeServer(answer) as other:
         judge = f"{shop.name.partition('#')[0]},{other.url}#m"
-        attack = ("attack", "--judge", judge, "--data", "cases.jsonl", "--protocol", "pairwise", "--limit", 40)
+        attack = ("attack", "--judge", judge, "--data", "cases.jsonl", "--protocol", "pairwise", "--limit", 16)
         command = (*attack, "--attack", "prolixity", "--generator", "rules", "--out", "r")
         (plan,) = shop.run(*command, "--dry-run", "--json").document["plans"]
         assert plan["requests"]["servers"] == 2 * 2 * 8
@@ -384,7 +384,7 @@ def test_server_that_changes_during_a_run_is_noticed_at_its_end(shop: Shop) -> N
         assert [checks[name]["status"] for name in ("servers", "servers at the end")] == ["unchanged", "replaced"]
         # What was paid for is kept, and relied on by nobody.
         sent = len(shop.endpoint.asked) + len(second.asked)
-        assert len(Path("r/rows.jsonl").read_text().splitlines()) > 40
+        assert len(Path("r/rows.jsonl").read_text().splitlines()) >= 32
         again, gate = shop.run(*command), shop.run("gate", "r", "--max-flip-rate", "0.9", "--json")
         assert (again.code, "ask them everything again with --fresh" in again.err) == (3, True)
         assert (gate.code, gate.document["decision"]) == (3, "inconclusive")
@@ -479,7 +479,6 @@ PROMPT = "Which answer to {question} is better?\n\n{response_a}\n\n{response_b}\
 @each(
     "made, checked, code, says",
     (("--protocol", "my.txt"), (), 0, "unchanged"),
-    (("--protocol", "my.txt"), ("--judge", "planted:first"), 3, "replaced"),
     (("--protocol", "my.txt"), ("--protocol", "pairwise"), 2, "was made with the protocol my"),
     (("--protocol", "mine/deep.txt"), ("--protocol", "mine/deep.txt"), 0, "unchanged"),
     (("--protocol", "../far.txt"), (), 2, "was made with --protocol ../far.txt; name that file here"),
