@@ -134,7 +134,7 @@ def compare(
 ) -> Recheck[Q]:
     """Ask for frozen verdicts again, and ``repeats`` times more for those that change each time.
 
-    Without ``steadiness`` the judge's noise is unknown.
+    Without ``steadiness``, the judge's noise is unknown.
     """
     noise = MOVE + ((steadiness and steadiness.largest_move) or 0.0)
 
@@ -148,8 +148,11 @@ def compare(
         again = ask([change.question for change in changes]) if changes else ()
         changes = [one for one, now in zip(changes, again, strict=True) if is_changed(replace(one, now=now))]
     status: Status = "unchanged"
-    if len(changes) >= count_needed(len(frozen), steadiness):
-        is_other = sum(change.is_turned for change in changes) >= count_replaced(len(frozen), steadiness)
+    # Where nothing was asked twice, a move too large for noise tells by itself.
+    has_moved = steadiness is None and any((change.move or 0.0) > noise for change in changes)
+    needed = 1 if has_moved else count_needed(len(frozen), steadiness)
+    if len(changes) >= needed:
+        is_other = sum(change.is_turned for change in changes) >= count_replaced(len(frozen), needed)
         status = "replaced" if is_other else "drifted"
     return Recheck(status, asked, tuple(answers), tuple(changes))
 
@@ -162,7 +165,7 @@ def count_needed(total: int, steadiness: Steadiness | None = None) -> int:
     at most an eighth of that.
     """
     if steadiness is None:
-        return max(1, min(DIFFERING, total))
+        return DIFFERING
     if not steadiness.asked:
         return 1
     steady = steadiness.asked - steadiness.flickering
@@ -173,9 +176,9 @@ def count_needed(total: int, steadiness: Steadiness | None = None) -> int:
     return needed
 
 
-def count_replaced(total: int, steadiness: Steadiness | None = None) -> int:
+def count_replaced(total: int, needed: int) -> int:
     """The number of differing verdicts from which the answers are another judge's."""
-    return max(math.ceil(REPLACED * total), count_needed(total, steadiness))
+    return max(math.ceil(REPLACED * total), needed)
 
 
 def list_served_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

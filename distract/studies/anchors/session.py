@@ -302,7 +302,8 @@ def compute_errors(anchors: AnchorSet) -> dict[str, float]:
     """
     steadiness, total = anchors.steadiness, len(anchors.anchors)
     seen = (1 - steadiness.flickering / steadiness.asked / 2) ** (1 + REPEATS) if steadiness.asked else 1.0
-    needed, other = (min(number(total, steadiness), total) for number in (count_needed, count_replaced))
+    needed = count_needed(total, steadiness)
+    needed, other = min(needed, total), min(count_replaced(total, needed), total)
     return {
         "false_alarm": FALSE_ALARM if steadiness.asked else 0.0,  # at most, for an unchanged judge
         "missed": 1 - intervals.p_above(needed, total, DRIFT * seen),  # it passes as unchanged
