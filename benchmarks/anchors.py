@@ -22,13 +22,12 @@ from distract.core import registry
 from distract.core.backend import Batch
 from distract.core.job import open_stores
 from distract.core.loop import execute
-from distract.core.plan import Plan
 from distract.core.records import Case, Reply, Request, Response, Row
 from distract.judging.orders import Manner
 from distract.models.scripted import BOOSTERS, share
-from distract.studies.anchors.anchor_file import AnchorSet
-from distract.studies.anchors.checker import AnchorCheck, check_anchors
-from distract.studies.anchors.maker import Candidates, choose_anchors, draw_candidates
+from distract.studies.anchors.anchor_file import Anchor, AnchorSet, judge_anchor
+from distract.studies.anchors.session import check as check_anchors, choose_anchors, draw_candidates
+from distract.studies.setup import Setup
 
 Bias = Callable[[Sequence[Response]], float]
 """How strongly a judge prefers the first of two responses, in logits."""
@@ -113,22 +112,24 @@ def make_cases(seed: int, number: int = 200) -> list[Case]:
     return [Case(f"c{place}", (f"Name colours ({place}).",), (write("x"), write("y"))) for place in range(number)]
 
 
-def ask(backend: NoisyServer, plans: Iterable[Plan[Row]]) -> list[Row]:
-    """Judge comparisons without any stored reply."""
-    with open_stores({"judge": backend}, Path(":memory:")) as models:
-        return list(execute(plans, models))
+def ask(setup: Setup, anchors: Sequence[Anchor]) -> list[Row]:
+    """Judge anchors without any stored reply."""
+    with open_stores(setup.models, Path(":memory:")) as models:
+        return list(execute((judge_anchor(setup, one) for one in anchors), models))
 
 
 def make_anchors(backend: NoisyServer, cases: Sequence[Case], size: int = 64, seed: int = 0) -> AnchorSet:
     """Make anchors of a server."""
-    candidates = draw_candidates("m", PAIRWISE, Manner(), False, cases, 160, seed)
-    anchors, steadiness = choose_anchors(candidates, size, partial(ask, backend), False)
-    return AnchorSet("m", backend.identity, "pairwise", Manner(), {"name": "d"}, steadiness, tuple(anchors), {})
+    setup = Setup("m", backend, (PAIRWISE,))
+    drawn = draw_candidates(setup, cases, 160, seed)
+    anchors, steadiness = choose_anchors(drawn, PAIRWISE, size, partial(ask, setup), False)
+    return AnchorSet("m", backend.identity, "pairwise", Manner(), {"name": "d"}, steadiness, anchors, {})
 
 
-def check(anchors: AnchorSet, backend: NoisyServer) -> AnchorCheck:
+def check(anchors: AnchorSet, backend: NoisyServer) -> str:
     """Check anchors against a server."""
-    return check_anchors(anchors, Candidates("m", PAIRWISE, Manner(), False, anchors.anchors), partial(ask, backend))
+    setup = Setup("m", backend, (PAIRWISE,))
+    return check_anchors(anchors, setup, partial(ask, setup)).status
 
 
 NOISE: Mapping[str, Mapping[str, Any]] = {
@@ -157,7 +158,7 @@ def count_statuses(noise: str, changes: Iterable[str], seeds: int, size: int = 6
         anchors = make_anchors(NoisyServer(prefer_longer, seed, **NOISE[noise]), make_cases(seed), size, seed)
         for change, counter in counts.items():
             bias, drift = CHANGES[change]
-            counter[check(anchors, NoisyServer(bias, seed + seeds, drift=drift, **NOISE[noise])).status] += 1
+            counter[check(anchors, NoisyServer(bias, seed + seeds, drift=drift, **NOISE[noise]))] += 1
     return counts
 
 
@@ -167,10 +168,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--size", type=int, default=64)
     options = parser.parse_args()
-    print(f"{'server':<28}{'judge':<28}{'unchanged':>10}{'drifted':>10}{'another':>10}")
+    print(f"{'server':<28}{'judge':<28}{'unchanged':>10}{'drifted':>10}{'replaced':>10}")
     for noise in NOISE:
         for change, counter in count_statuses(noise, CHANGES, options.seeds, options.size).items():
-            numbers = [counter[status] for status in ("unchanged", "drifted", "another judge")]
+            numbers = [counter[status] for status in ("unchanged", "drifted", "replaced")]
             print(f"{noise:<28}{change:<28}{numbers[0]:>10}{numbers[1]:>10}{numbers[2]:>10}", flush=True)
 
 

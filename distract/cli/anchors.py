@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
+from functools import partial
+from pathlib import Path
 
 import click
 
@@ -10,10 +12,11 @@ from distract.cli.command import command
 from distract.cli.inquiry import Inquiry, ask
 from distract.cli.shared import EPILOG, CommandExit, echo, echo_more, print_result, safe_line
 from distract.cli.terminal import terminal
-from distract.core.errors import UsageError
-from distract.models.options import describe
-from distract.studies.anchors.options import CheckOptions, MakeOptions
-from distract.studies.options import JsonOptions, ViewOptions
+from distract.core.errors import JudgeChanged, UsageError
+from distract.judging.orders import Sampling
+from distract.models.options import describe, setting
+from distract.models.ranges import LIMIT, PATH, WholeRange
+from distract.studies import options as common
 
 
 @click.group(epilog=EPILOG)
@@ -26,8 +29,12 @@ def anchors() -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Making(MakeOptions, JsonOptions):
-    pass
+class _Making(common.DataOptions, common.ReferenceOptions, Sampling, common.JudgeOptions, common.JsonOptions):
+    judge: str = common.one_judge()
+    protocols: tuple[str, ...] = common.ways_of_asking("the judge's own, or pairwise")
+    size: int = setting(64, "number of anchors", WholeRange(20, 10_000))
+    limit: int | None = setting(160, "number of pairs to choose from, drawn by --seed", LIMIT)
+    out: Path = setting(Path("anchors.json"), "file to write", PATH, writes="file")
 
 
 @command(_Making)
@@ -37,53 +44,63 @@ def make(options: _Making) -> None:
     Each is asked for twice, and kept if it is the same. A judge on this machine, whose weights are known, is asked
     once.
     """
+    from distract.data import datasets
     from distract.studies.anchors import session, view
     from distract.studies.anchors.anchor_file import write_anchors
     from distract.studies.execution import set_up
 
-    job = session.prepare(set_up(options, terminal(), ("pairwise",)), options)
-    heading = f"judge {options.judge} · data {job.data['name']} · protocol {job.candidates.protocol.name}"
-    about = {"judge": options.judge, "candidates": len(job.candidates.anchors), "size": options.size}
-    most = session.estimate(job.candidates, job.setup.models, job.repeats)
-    inquiry = Inquiry(job.setup.models, job.setup.prices, heading, about, lambda: most, options.out)
-    with ask(inquiry, options) as place:
-        anchor_set = session.make(job, *place)
+    setup, size = set_up(options, terminal(), ("pairwise",)), options.size
+    data = datasets.load(options.data, options.responses, options.seed, options.columns, options.limit)
+    drawn = session.draw_candidates(setup, data.cases, options.limit, options.seed)
+    heading = f"judge {options.judge} · data {data.record['name']} · protocol {setup.protocols[0].name}"
+    about = {"judge": options.judge, "candidates": len(drawn), "size": size}
+    most = partial(session.estimate, setup, drawn, size)
+    with (
+        ask(Inquiry(setup.models, setup.prices, heading, about, most, options.out), options) as place,
+        session.open_rounds("make", setup, drawn, *place) as judge,
+    ):
+        anchor_set = session.make(setup, data.record, drawn, size, judge)
     write_anchors(anchor_set, options.out)
-    print_result(options.as_json, view.anchors_document(anchor_set), view.anchors_report(anchor_set, options.size))
+    print_result(options.as_json, view.anchors_document(anchor_set), view.anchors_report(anchor_set, size))
     if not options.as_json:
         echo(f"\nanchors: {safe_line(str(options.out))}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Checking(CheckOptions, ViewOptions):
-    pass
+class _Checking(common.ReferenceOptions, common.JudgeOptions, common.ViewOptions):
+    file: Path = setting(MISSING, "file of anchors", PATH, argument=True, metavar="FILE")
+    protocols: tuple[str, ...] = common.ways_of_asking("that of the anchors")
+    judge: str | None = common.one_judge(None, "judge to ask. Default: the one that the anchors were made with")
 
 
 @command(_Checking)
 def check(options: _Checking) -> None:
     """Ask for the verdicts of a FILE of anchors again.
 
-    Ends with 0 if the judge is unchanged, and with 1 if it has drifted or is another judge.
+    Ends with 0 if the judge is unchanged, and with 3 if it has drifted or was replaced.
     """
     from distract.studies.anchors import session, view
     from distract.studies.anchors.anchor_file import read_anchors
     from distract.studies.execution import set_up
     from distract.studies.project import find_hazard
 
-    file, judge = options.file, options.judge
-    anchor_set = read_anchors(file)
-    if judge is None:
-        judge = anchor_set.judge
+    frozen, name = read_anchors(options.file), options.judge
+    if name is None:
+        name = frozen.judge
         # The file may be a stranger's.
-        if problem := find_hazard(file, describe(CheckOptions)["judge"], judge):
-            raise UsageError(f"{file}: its judge {problem}")
-    setup = set_up(options, terminal(), judge=judge)
-    size, most = len(anchor_set.anchors), session.estimate_check(anchor_set, setup)
-    heading, about = f"judge {judge} · {file}, {size} anchors", {"judge": judge, "anchors": size}
-    with ask(Inquiry(setup.models, setup.prices, heading, about, lambda: most), options) as place:
-        result = session.check(anchor_set, setup, *place)
-    echo_more(print_result(options.as_json, view.check_document(result), view.check_report(result), options.verbose))
-    raise CommandExit(0 if result.status == "unchanged" else 1)
+        if problem := find_hazard(options.file, describe(_Checking)["judge"], name):
+            raise UsageError(f"{options.file}: its judge {problem}")
+    setup = session.choose_way(frozen, set_up(options, terminal(), judge=name), bool(options.protocols))
+    size, most = len(frozen.anchors), partial(session.estimate, setup, frozen.anchors)
+    heading, about = f"judge {name} · {options.file}, {size} anchors", {"judge": name, "anchors": size}
+    with (
+        ask(Inquiry(setup.models, setup.prices, heading, about, most), options) as place,
+        session.open_rounds("check", setup, frozen.anchors, *place) as judge,
+    ):
+        result = session.check(frozen, setup, judge)
+    about = view.check_document(frozen, setup, result)
+    echo_more(print_result(options.as_json, about, view.check_report(frozen, setup, result), options.verbose))
+    raise CommandExit(0 if result.status == "unchanged" else JudgeChanged.exit_code)
 
 
 anchors.add_command(make)

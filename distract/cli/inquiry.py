@@ -69,10 +69,10 @@ def ask(
 
     ``size`` is the number of its steps, by default that of its requests.
     """
+    from distract.core.backend import is_pinned
     from distract.core.store import DEFAULT_PATH
     from distract.core.usage import Tally
     from distract.report.progress import Progress
-    from distract.studies.drift import is_pinned
     from distract.studies.execution import renew
 
     store, tally, judge = options.store or DEFAULT_PATH, Tally(), inquiry.models.get("judge")

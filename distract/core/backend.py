@@ -131,6 +131,11 @@ class LocalBackend(Backend, Protocol):
         """The way in which it has read prompts; None if it has read none yet."""
 
 
+def is_pinned(backend: Backend) -> bool:
+    """Whether the identity of a model names its very weights, so that no other can answer in its place."""
+    return isinstance(backend, LocalBackend)
+
+
 @runtime_checkable
 class RoundStream(Stream, Protocol):
     """A stream that sends the requests of a round in parts, whatever is stored of them.

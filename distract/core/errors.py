@@ -8,6 +8,7 @@ the same command resumes.
     │   ├── UnknownName       2  no such judge, protocol, attack, data set, format …
     │   └── DataError         2  an input file is wrong: file, line, field, what was expected
     ├── PromptError           2  a prompt file is wrong (a bug of the plug-in that ships it)
+    ├── JudgeChanged          3  another judge answers than before, or nothing shows whether it is the same
     ├── PluginError           4  a user's attack or protocol failed; names it and the case
     ├── InUseError            4  another process is writing the same run folder
     └── BackendError          4  a model or server failed; paid replies are stored
@@ -125,6 +126,12 @@ class DataError(UsageError):
 
 class PromptError(DistractError):
     """A prompt file lacks roles, has an unknown slot, or has a slot without a value."""
+
+
+class JudgeChanged(DistractError):
+    """The judge that answers now is not the one that answered before, or nothing shows whether it is."""
+
+    exit_code = 3
 
 
 class PluginError(DistractError):

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, Self
 
 from distract.core import plugin
 from distract.core.backend import Backend, Batch, RemoteBackend
-from distract.core.errors import write_error
+from distract.core.errors import JudgeChanged, write_error
 from distract.core.locks import occupy
 from distract.core.loop import execute
 from distract.core.plan import Plan
@@ -153,15 +153,21 @@ class FinishedRun(Generic[R]):
 
 
 @contextmanager
-def open_stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Role, Answerer]]:
-    """Open the reply store for each model; check at the end that every reply is on file."""
+def open_stores(
+    models: Mapping[Role, Backend], path: Path, purpose: str = "", since: float = 0.0
+) -> Iterator[dict[Role, Answerer]]:
+    """Open the reply store for each model; check at the end that every reply is on file.
+
+    Replies for a ``purpose`` are kept apart, and dropped if the first of them is older than ``since`` (a time).
+    """
+    own = {"purpose": purpose} if purpose else {}
     with ExitStack() as stack:
         opened = {
-            role: (backend, stack.enter_context(Store(path, backend.identity, backend.reads_slots)))
+            role: (backend, stack.enter_context(Store(path, {**backend.identity, **own}, backend.reads_slots)))
             for role, backend in models.items()
         }
         for backend, store in opened.values():
-            if not getattr(backend, "cache", True):
+            if not getattr(backend, "cache", True) or store.epoch / 1000 < since:
                 store.renew()
         yield opened
         _check_stores(opened)
@@ -227,6 +233,14 @@ def run_job(
                 with time_part("analysis"):
                     sums.add(rows, result.rewrites)
                 plans_done += 1
+        changed = None
+        if tally.frozen:
+            from distract.core.members import check_members_again
+
+            try:
+                check_members_again(models, tally)
+            except JudgeChanged as error:
+                changed = error
         times = {"began": round(begin, 3), "seconds": round(time.monotonic() - clock, 3)}
         spent = cost(job.prices, tally.tokens)
         epoch = {"epoch": models["judge"][1].epoch} if "judge" in models else {}
@@ -241,6 +255,8 @@ def run_job(
             summary = job.study.document(job.parameters, total)
         _check_stores(models)
         text = record.finish(summary, numbers)
+    if changed:
+        raise JudgeChanged(f"{job.out}: {changed}, and ask them everything again with --fresh")
     run = LoadedRun(
         job.out,
         job.parameters,

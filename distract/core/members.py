@@ -1,4 +1,4 @@
-"""Check that the servers of a model answer alike, before they share its requests.
+"""Check that the servers of a model answer alike, before they share its requests and once more at the end of a run.
 
 Each answers the probes, and then the same few requests, the first that a run sends. Their replies are compared and not
 stored: probabilities or, without them, the words of a verdict, since no server repeats longer texts letter by letter.
@@ -10,19 +10,20 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from distract.core.backend import Backend, PooledBackend, ProbingBackend
-from distract.core.errors import BackendError, UsageError
+from distract.core.errors import BackendError, JudgeChanged, UsageError
+from distract.core.frozen import Frozen, Q, Reading, Recheck, compare
 from distract.core.printable import count
-from distract.core.readings import Discrepancy, read_choice
 from distract.core.records import Reply, Request, Role
+from distract.core.store import Answerer
 from distract.core.usage import Tally
 
 T = TypeVar("T")
 
-ASKED = 8
-"""Requests to ask each server."""
+ASKED, CHECKS = 8, 2
+"""Requests to ask each server, and how often in a run."""
 
 
 def find_comparable(requests: Sequence[Request]) -> list[Request]:
@@ -40,7 +41,15 @@ def probe_members(backend: PooledBackend, role: Role, tally: Tally) -> None:
 
     Verdicts that are read in different ways would mix, and an address without the model would show only as failures.
     """
-    (first, reference), *others = poll_members(backend, lambda member: _probe(member, role, tally)).items()
+
+    def probe(member: Backend) -> Mapping[str, Any]:
+        manner: Mapping[str, Any] = {}
+        for one in member.probes if isinstance(member, ProbingBackend) else ():
+            (reply,) = ask_member(member, [replace(one, to=role)], tally)
+            manner = member.learn(reply) if isinstance(member, ProbingBackend) else manner
+        return manner
+
+    (first, reference), *others = poll_members(backend, probe).items()
     for name, manner in others:
         if differing := [key for key in reference if manner[key] != reference[key]]:
             forms = ", ".join(
@@ -54,17 +63,72 @@ def probe_members(backend: PooledBackend, role: Role, tally: Tally) -> None:
 
 def check_members(backend: PooledBackend, requests: Sequence[Request], tally: Tally) -> None:
     """Ask every server the same; raises if they disagree."""
-    compare_members(ask_members(backend, requests, tally), name_check(requests[0].to), tally)
+    frozen = list[Frozen[Request]]()
+    compare_members(backend, frozen, requests, _read_choice, tally, name_check(requests[0].to))
+    tally.frozen[requests[0].to] = frozen
 
 
-def ask_members(backend: Backend, requests: Sequence[Request], tally: Tally) -> dict[str, list[Reply]]:
-    """Ask every server of a model, or a model of another kind, the same."""
-    return poll_members(backend, lambda member: _ask(member, requests, tally))
+def check_members_again(models: Mapping[Role, Answerer], tally: Tally) -> None:
+    """Ask every server for the first verdicts of a run, at its end; raises if one has changed."""
+    for role, frozen in tally.frozen.items():
+        requests, name = [request for request, _ in frozen], f"{name_check(role)} at the end"
+        other = "the first server at the start"
+        try:
+            compare_members(models[role][0], frozen, requests, _read_choice, tally, name, other)
+        except BackendError as error:
+            print(f"distract: {error}; its servers are not compared at the end", file=sys.stderr, flush=True)
+
+
+def _read_choice(_: Request, reply: Reply) -> Reading:
+    """Read the choice of a reply: the most likely one, or its words if the server gives no probabilities."""
+    probabilities = reply.probabilities
+    if not probabilities:
+        return Reading(reply.text.strip())
+    return Reading(probabilities.index(max(probabilities)), probabilities)
+
+
+def compare_members(
+    backend: Backend,
+    frozen: list[Frozen[Q]],
+    requests: Sequence[Request],
+    read: Callable[[Any, Reply], Reading],
+    tally: Tally,
+    name: str,
+    other: str = "the first server",
+    advice: str = "name servers that run the same model",
+) -> None:
+    """Ask every server of a model, or a model of another kind, for frozen verdicts; raises if any has changed.
+
+    The first server freezes its own if there are none. The record, under ``name``, is of the one that differs most;
+    ``other`` gave the verdicts.
+    """
+
+    def check(member: Backend) -> Recheck[Q]:
+        replies = ask_member(member, requests, tally)
+        if not frozen:
+            frozen.extend((cast(Q, one), read(one, reply)) for one, reply in zip(requests, replies, strict=True))
+        return compare(frozen, lambda asked: [*map(read, asked, replies)])
+
+    checks = poll_members(backend, check)
+    worst = max(checks, key=lambda name: (checks[name].status != "unchanged", len(checks[name].turned)))
+    tally.checks[name] = {
+        **checks[worst].document,
+        "asked": sum(one.asked for one in checks.values()),
+        "servers": [*checks],
+        "answers": [
+            {"key": request.key, "before": one.before.document, "now": one.now.document}
+            for request, one in zip(requests, checks[worst].answers, strict=True)
+        ],
+    }
+    if checks[worst].status != "unchanged":
+        is_alone = any(one.status == "unchanged" for one in checks.values())
+        problem = "the servers disagree" if is_alone else "the judge has changed"
+        raise JudgeChanged(f"{problem}: {worst} beside {other}: {checks[worst].describe()}; {advice}")
 
 
 def poll_members(backend: Backend, poll: Callable[[Backend], T]) -> dict[str, T]:
     """Poll every server of a model, or a model of another kind; leaves out servers of several that do not answer."""
-    members = backend.members if isinstance(backend, PooledBackend) else {"": backend}
+    members = backend.members if isinstance(backend, PooledBackend) else {"the model": backend}
     results: dict[str, T] = {}
     faults: dict[str, BackendError] = {}
     for name, member in members.items():
@@ -81,16 +145,8 @@ def poll_members(backend: Backend, poll: Callable[[Backend], T]) -> dict[str, T]
     return results
 
 
-def _probe(member: Backend, role: Role, tally: Tally) -> Mapping[str, Any]:
-    manner: Mapping[str, Any] = {}
-    if isinstance(member, ProbingBackend):
-        for probe in member.probes:
-            (reply,) = _ask(member, [replace(probe, to=role)], tally)
-            manner = member.learn(reply)
-    return manner
-
-
-def _ask(member: Backend, requests: Sequence[Request], tally: Tally) -> list[Reply]:
+def ask_member(member: Backend, requests: Sequence[Request], tally: Tally) -> list[Reply]:
+    """Ask one server; its replies are not stored."""
     batches = member.reply(requests, frozenset(range(len(requests))))
     replies = dict(pair for batch in batches for pair in batch)
     tally.count_tokens(requests[0].to, list(replies.values()))
@@ -98,25 +154,3 @@ def _ask(member: Backend, requests: Sequence[Request], tally: Tally) -> list[Rep
         many = f"{len(silent)} of {count(len(requests), 'request')}"
         raise BackendError(f"{many} to check the judge got {silent[0]}")
     return [replies[index] for index in range(len(requests))]
-
-
-def compare_members(replies: Mapping[str, list[Reply]], check: str, tally: Tally) -> None:
-    """Compare the replies of servers to the same requests with those of the first; raises if they disagree."""
-    (first, reference), *others = replies.items()
-    first_readings = [read_choice(reply) for reply in reference]
-    discrepancies = {
-        name: Discrepancy([*zip(first_readings, map(read_choice, answers), strict=True)]) for name, answers in others
-    }
-    for name, discrepancy in discrepancies.items():
-        if not discrepancy.is_noise:
-            raise UsageError(
-                f"the servers disagree: {name} answers {discrepancy.describe(first)}; name servers that run the same "
-                "model"
-            )
-    moves = [one.largest_move for one in discrepancies.values() if one.largest_move is not None]
-    tally.checks[check] = {
-        "asked": len(reference) * len(replies),
-        "differing": max((one.differing for one in discrepancies.values()), default=0),
-        "largest_move": max(moves, default=None),
-        "servers": [*replies],
-    }

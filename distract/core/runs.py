@@ -60,6 +60,7 @@ class LoadedRun:
     cases: Sequence[Case] = field(default=(), compare=False)
     unanswered: bool = False  # whether a request got no reply, so that the same command would ask again
     shard: Shard | None = None  # the part of a run that it is
+    has_changed: bool = False  # whether its flaw is that the judge changed during the run
 
     @property
     def command(self) -> str:
@@ -131,7 +132,8 @@ class LoadedRun:
     @property
     def _manifest(self) -> dict[str, Any]:
         path = self.path / MANIFEST
-        return {} if self.flaw or not path.is_file() else read_json(path)
+        is_readable = path.is_file() and (not self.flaw or self.has_changed)
+        return read_json(path) if is_readable else {}
 
 
 def run_files(shard: Shard | None = None) -> tuple[str, ...]:
@@ -179,6 +181,8 @@ def load(path: Path, shard: Shard | None = None) -> LoadedRun:
     rows, rewrites = _group_rows(tuple(records[0]), cases), tuple(records[1])
     cut = any(file.cut for file in (cases, *records))
     flaw = find_flaw(path, header.files) or ("a row is cut off; run it again" if cut else None)
+    if has_changed := flaw is None and _has_changed(path):
+        flaw = "its servers answered otherwise at the end than at the start; ask them everything again with --fresh"
     if flaw is None and header.shard and header.shard != shard:
         flaw = f"the run is only shard {header.shard}; join all shards with `distract merge`"
     return LoadedRun(
@@ -192,7 +196,13 @@ def load(path: Path, shard: Shard | None = None) -> LoadedRun:
         cases=cases,
         unanswered=flaw is None and has_unanswered(path),
         shard=header.shard,
+        has_changed=has_changed,
     )
+
+
+def _has_changed(path: Path) -> bool:
+    checks = [value for value in read_json(path / "manifest.json").values() if isinstance(value, dict)]
+    return any(check.get("status", "unchanged") != "unchanged" for check in checks)
 
 
 def _group_rows(rows: tuple[Row, ...], cases: Iterable[Case]) -> tuple[Row, ...]:

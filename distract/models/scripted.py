@@ -61,6 +61,8 @@ Answer = Callable[[Request], Reply]
 class ScriptedBackend:
     """Replies from a list, in the order of requests, or from a callable."""
 
+    used: str | None = None  # it reads no prompts, as ``LocalBackend``s do, but runs here like these
+
     def __init__(
         self,
         replies: Sequence[Reply | str] | Callable[[Request], Reply | str],

@@ -11,8 +11,9 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from distract.core.backend import Backend
+from distract.core.backend import Backend, PooledBackend
 from distract.core.job import Estimate, Job, StageSample
+from distract.core.members import ASKED, CHECKS
 from distract.core.plan import PENDING, Plan, drive, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.records import CaseResult, Judgment, Reply, Request, Role
@@ -84,8 +85,18 @@ def estimate_samples(
         if protocol is not None:
             requests[protocol.name] = asked
     requests |= {name: most[role] for role, name in _HELPERS.items() if most[role]}
+    if checks := sum(CHECKS * ASKED * len(pool.members) for pool in _list_pools(models)):
+        mean = checks / (sum(requests.values()) or 1)
+        total["prompts"], total["answers"] = (total[one] * (1 + mean) for one in ("prompts", "answers"))
+        requests["servers"] = checks
     comparisons, rewrites, *tokens = (round(total[one]) for one in ("comparisons", "rewrites", "prompts", "answers"))
     return Estimate(comparisons, rewrites, requests, *tokens)
+
+
+def _list_pools(models: Mapping[Role, Backend]) -> list[PooledBackend]:
+    """List the models on several servers."""
+    pools = {id(model): model for model in models.values() if isinstance(model, PooledBackend)}
+    return [pool for pool in pools.values() if len(pool.members) > 1]
 
 
 def estimate_plans(plans: Iterable[Plan[Any]], name: str, reply: Reply) -> Estimate:

@@ -9,7 +9,7 @@ from typing import Any
 
 from distract.core import job as jobs, registry, runs, store as stores
 from distract.core.backend import Backend
-from distract.core.errors import DataError
+from distract.core.errors import DataError, JudgeChanged
 from distract.core.job import FinishedRun, Job
 from distract.core.printable import line
 from distract.core.records import Role, Row
@@ -97,7 +97,8 @@ def run_job(
         renew([job.models["judge"]], place)
     with jobs.open_stores(job.models, place) as models:
         judge = models["judge"][1] if "judge" in models else None
-        if check is None and judge is not None and (run := _load_finished(job, judge.epoch)) is not None:
+        run = None if judge is None else _load_finished(job, judge.epoch)
+        if check is None and run is not None:
             listener.say([f"this run is complete in {line(str(run.path))}: no call is made"])
             if not run.keeps(job.keep_text) and not jobs.rewrite_texts(job, models):
                 listener.say([f"{line(str(place))} does not hold the replies of this run: no text is added to it"])
@@ -127,6 +128,8 @@ def _load_finished(job: Job[Any], epoch: int) -> LoadedRun | None:
     except DataError:
         return None  # damaged: start again from the stored replies
     is_other = loaded.parameters != job.parameters or loaded.unanswered or loaded.epoch < epoch
+    if loaded.has_changed and not is_other:
+        raise JudgeChanged(f"{loaded.path}: {loaded.flaw}")
     return None if loaded.flaw or is_other else loaded
 
 

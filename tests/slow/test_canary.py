@@ -1,7 +1,6 @@
 """Test a judge behind a server's name: replaced, drifting, run with --fresh, identified by a version."""
 
 import json
-import math
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -19,12 +18,14 @@ from loops import each
 
 from distract.core import job
 from distract.core.errors import BackendError
+from distract.core.frozen import Reading
+from distract.core.members import ASKED
 from distract.core.records import Reply
 from distract.core.runs import load
 from distract.core.store import Store
 from distract.models.opener import open_judge
 from distract.models.options import Options
-from distract.studies.gate.identity import ASKED, NARROW, _choose_stored, _StoredReply
+from distract.studies.gate.identity import NARROW, StoredReply, choose_stored
 
 pytest.importorskip("openai")
 pytestmark = pytest.mark.usefixtures("no_keys")
@@ -35,7 +36,7 @@ Judge = Callable[[str, str], float]
 FILES = ("rows.jsonl", "rewrites.jsonl", "summary.json", "run.json")
 RULES = ("--generator", "rules", "--attack", "prolixity")
 UNPROBED = ("--no-probe", "--unlabelled-reason", "the judge of a test")
-REASON = "the judge behind this name has changed"
+REASON = "the judge has changed"
 
 
 def fair(first: str, _: str) -> float:
@@ -125,7 +126,7 @@ class Shop:
     def canary(self) -> dict[str, Any]:
         """The canary in the manifest, without its answers, which must bear out its figures."""
         canary = dict(self.manifest["canary"])
-        answers = canary.pop("answers")
+        answers, _ = canary.pop("answers"), canary.pop("servers")
         keys = {key for row in load(Path("r")).rows for key in row.keys}
         assert len({answer["key"] for answer in answers} & keys) == len(answers) == canary["asked"]
         assert sum(one["before"]["verdict"] != one["now"]["verdict"] for one in answers) == canary["differing"]
@@ -174,7 +175,7 @@ def test_replaced_judge_is_detected_and_its_requests_repeated(shop: Shop, gone: 
     assert (shop.gate("--fresh").code, shop.endpoint.new() > ASKED) == (1, True)
     again = shop.gate()
     assert (again.code, shop.endpoint.new()) == (1, ASKED)
-    assert shop.canary == {"asked": ASKED, "differing": 0, "largest_move": 0.0}
+    assert shop.canary == {"status": "unchanged", "asked": ASKED, "differing": 0, "moved": 0, "largest_move": 0.0}
 
 
 def test_unchanged_judge_costs_eight_requests_and_same_bytes(shop: Shop) -> None:
@@ -184,7 +185,7 @@ def test_unchanged_judge_costs_eight_requests_and_same_bytes(shop: Shop) -> None
     shop.endpoint.judge = lambda *two: fair(*two) - 0.05
     again = shop.gate()
     assert (again.code, shop.endpoint.new(), read_files()) == (0, ASKED, before)
-    assert shop.canary == {"asked": ASKED, "differing": 0, "largest_move": 0.05}
+    assert shop.canary == {"status": "unchanged", "asked": ASKED, "differing": 0, "moved": 0, "largest_move": 0.05}
     assert (shop.manifest["replies"]["made"], shop.manifest["replies"]["stored"]) == (0, number)
     assert "canary: 8 questions asked again, 0 answered differently, probabilities moved by up to 0.05" in again.err
     # Drift is measured against the stored replies, not against the latest ones.
@@ -199,7 +200,7 @@ def test_one_changed_outcome_is_noise_two_show_another_judge(shop: Shop, turned:
     shop.endpoint.turned = turned
     assert shop.gate().code == code
     if not code:
-        assert shop.canary == {"asked": ASKED, "differing": 1, "largest_move": 0.04}
+        assert shop.canary == {"status": "unchanged", "asked": ASKED, "differing": 1, "moved": 0, "largest_move": 0.04}
 
 
 @pytest.mark.parametrize("protocol", ["pairwise", "cot", "prepair", "swap-synthesize"])
@@ -208,7 +209,7 @@ def test_verdicts_identify_a_judge_without_probabilities(shop: Shop, protocol: s
     assert (shop.gate(protocol=protocol).code, shop.endpoint.new() > 0) == (0, True)
     again = shop.gate(protocol=protocol)
     assert (again.code, shop.endpoint.new()) == (0, ASKED)
-    assert shop.canary == {"asked": ASKED, "differing": 0, "largest_move": None}
+    assert shop.canary == {"status": "unchanged", "asked": ASKED, "differing": 0, "moved": 0, "largest_move": None}
     shop.endpoint.judge = prefer_longer
     changed = shop.gate(protocol=protocol)
     assert (changed.code, REASON in changed.words) == (3, True)
@@ -417,13 +418,14 @@ def test_run_from_stored_replies_is_reported_and_not_repeated(shop: Shop) -> Non
 
 @given(st.dictionaries(st.binary(min_size=4, max_size=4), st.floats(0, 1), max_size=30))
 def test_canary_picks_the_smallest_keys_half_of_them_narrow(drawn: dict[bytes, float]) -> None:
-    margins = {key: Reply(probabilities=((1 + margin) / 2, (1 - margin) / 2)) for key, margin in drawn.items()}
-    replies = [_StoredReply(key, request(), reply) for key, reply in margins.items()]
-    chosen = _choose_stored(replies)
-    keys = [one.key for one in chosen]
+    replies = [
+        (StoredReply(key, request(), lambda reply: Reading("a")), Reading("a", ((1 + lead) / 2, (1 - lead) / 2)))
+        for key, lead in drawn.items()
+    ]
+    chosen = choose_stored(replies)
+    keys = [one[0].key for one in chosen]
     assert len(keys) == len({*keys}) == min(ASKED, len(drawn))
-    narrow = sorted(one.key for one in replies if one.margin < NARROW)
+    narrow = sorted(one[0].key for one in replies if (one[1].lead or 0) < NARROW)
     assert keys[: min(4, len(narrow))] == narrow[:4]
-    rest = sorted(one.key for one in replies if one.key not in narrow[:4])
+    rest = sorted(one[0].key for one in replies if one[0].key not in narrow[:4])
     assert keys[min(4, len(narrow)) :] == rest[: ASKED - min(4, len(narrow))]
-    assert not any(math.isnan(one.margin) for one in chosen)

@@ -344,8 +344,8 @@ SEEDS = 100
 LEAST = {
     "the same judge": ("unchanged", 99),
     "10% of verdicts turned": ("drifted", 96),
-    "another bias: boosters": ("another judge", 98),
-    "another bias: first place": ("another judge", 98),
+    "another bias: boosters": ("replaced", 98),
+    "another bias: first place": ("replaced", 98),
 }
 
 

@@ -82,7 +82,8 @@ def test_all_verdicts_arrive_once_and_nearly_as_soon_as_they_could(tmp_path: Pat
     begin = sorted(fast.times)[8]  # the first request after the comparison
     died = max(dying.times) + FAST - begin
     best = died + max(0.0, work - died * sum(rates.values())) / (rates[fast] + rates[slow])
-    took = max(t + server.seconds for server in (fast, slow) for t in server.times) - begin
+    # The last eight of each are the comparison at the end.
+    took = max(t + server.seconds for server in (fast, slow) for t in sorted(server.times)[:-8]) - begin
     assert took <= 1.3 * best, (took, best)
     identity = json.loads((next((tmp_path / "three/.distract/runs").iterdir()) / "run.json").read_text())
     assert identity["parameters"]["identity"]["server"] == fast.url
@@ -138,10 +139,10 @@ def test_a_run_ends_when_no_server_is_left(tmp_path: Path) -> None:
 def test_servers_that_disagree_end_before_any_verdict_counts(tmp_path: Path) -> None:
     with Timed() as one, Timed() as same, Timed(other=True) as other:
         result = run_process(*ATTACK, "--limit", 8, "--judge", judge(one, same, other), folder=tmp_path)
-        assert result.code == 2
+        assert result.code == 3
         last = result.err.splitlines()[-1]
-        assert last.startswith(f"distract: the servers disagree: {other.url} answers ")
-        assert f"differently than {one.url}, with probabilities up to 0." in last
+        assert last.startswith(f"distract: the servers disagree: {other.url} beside the first server: replaced: ")
+        assert " of 8 verdicts differ" in last
         assert count_replies(tmp_path / STORE) == 2  # the probes
         alike = run_process(*ATTACK, "--limit", 8, "--judge", judge(one, same), "--out", "run", folder=tmp_path)
         assert alike.code == 0, alike.err
@@ -156,11 +157,11 @@ def test_servers_that_disagree_end_before_any_verdict_counts(tmp_path: Path) -> 
         assert len(one.chats) + len(same.chats) == sent
         gate = ("gate", *ATTACK[1:], "--limit", 8, "--max-flip-rate", 0.5)
         refused = run_process(*gate, "--judge", judge(one, other), folder=tmp_path)
-        assert refused.code == 2
-        assert "the servers disagree: " in refused.err.splitlines()[-1]
+        assert refused.code == 3
+        assert f"the servers disagree: {other.url} beside its stored replies: replaced" in refused.words
         changed = run_process(*gate, "--judge", judge(other), "--same-as", one.url, folder=tmp_path)
         assert changed.code == 3
-        assert "the judge behind this name has changed" in changed.words
+        assert "the judge has changed" in changed.words
 
 
 def test_a_server_that_is_down_at_the_start_is_left_out(tmp_path: Path) -> None:

@@ -18,17 +18,16 @@ from loops import each
 
 from distract.core import registry
 from distract.core.errors import DataError
-from distract.core.readings import DIFFERING
+from distract.core.frozen import DIFFERING, REPLACED, Steadiness, count_needed, list_served_changes
 from distract.core.recorder import format_json
 from distract.core.records import Case, Judgment, Response, Row, Side
 from distract.judging.orders import Manner
-from distract.studies.anchors.anchor_file import Anchor, AnchorSet, Steadiness, _digest, read_anchors, write_anchors
-from distract.studies.anchors.checker import MOST_MISSED, OTHER, check_power, compute_errors, count_needed
-from distract.studies.anchors.maker import NoAnchors, order_by_lead
-from distract.studies.drift import list_served_changes
+from distract.studies.anchors import session
+from distract.studies.anchors.anchor_file import Anchor, AnchorSet, _digest, read_anchors, write_anchors
+from distract.studies.anchors.session import MOST_MISSED, NoAnchors, check_power, compute_errors, order_by_lead
 
 PAIRWISE = registry.protocols()["pairwise"]
-CODE = {"unchanged": 0, "drifted": 1, "another judge": 1}
+CODE = {"unchanged": 0, "drifted": 3, "replaced": 3}
 
 
 def make_anchor(number: int, p: float = 0.9) -> Anchor:
@@ -132,7 +131,7 @@ def test_any_first_part_has_as_many_small_leads_as_large_ones(strengths: list[fl
     (Steadiness(96, 20), 7),
 )
 def test_flickering_judge_needs_more_changed_verdicts(steadiness: Steadiness, needed: int) -> None:
-    assert count_needed(make_set(64, steadiness)) == needed
+    assert count_needed(64, steadiness) == needed
     # The chance of as many false changes, by the sum of Poisson's terms.
     steady = steadiness.asked - steadiness.flickering
     mean = steadiness.flickering / 8 * 64 / steady if steady else 0.0
@@ -143,16 +142,16 @@ def test_flickering_judge_needs_more_changed_verdicts(steadiness: Steadiness, ne
 @given(st.integers(20, 200), st.integers(0, 30))
 def test_stated_errors_are_sums_of_binomial_terms(total: int, flickering: int) -> None:
     anchors = make_set(total, Steadiness(300, flickering))
-    errors, needed = compute_errors(anchors), count_needed(anchors)
-    other, seen = max(math.ceil(OTHER * total), needed), (1 - flickering / 600) ** 3
+    errors, needed = compute_errors(anchors), count_needed(total, anchors.steadiness)
+    other, seen = max(math.ceil(REPLACED * total), needed), (1 - flickering / 600) ** 3
 
     def below(end: int, p: float) -> float:
         return math.fsum(math.comb(total, k) * p**k * (1 - p) ** (total - k) for k in range(end))
 
-    assert errors.missed == pytest.approx(below(needed, 0.1 * seen), abs=1e-9)
-    assert errors.overstated == pytest.approx(1 - below(other, 0.1), abs=1e-9)
-    assert errors.mistaken == pytest.approx(below(other, 0.4 * seen), abs=1e-9)
-    if errors.missed > MOST_MISSED:
+    assert errors["missed"] == pytest.approx(below(needed, 0.1 * seen), abs=1e-9)
+    assert errors["overstated"] == pytest.approx(1 - below(other, 0.1), abs=1e-9)
+    assert errors["mistaken"] == pytest.approx(below(other, 0.4 * seen), abs=1e-9)
+    if errors["missed"] > MOST_MISSED:
         with pytest.raises(NoAnchors, match="came out differently"):
             check_power(anchors)
     else:
@@ -270,7 +269,7 @@ def shop(run: Run) -> Iterator[Shop]:
         (lambda *two: fair(*two) - 0.05, "unchanged"),
         (prefer_one_otherwise, "unchanged"),
         (prefer_tenth_otherwise, "drifted"),
-        (prefer_longer, "another judge"),
+        (prefer_longer, "replaced"),
     ],
 )
 def test_check_tells_what_became_of_a_judge(shop: Shop, says: bool, judge: Judge, status: str) -> None:
@@ -343,27 +342,55 @@ def test_gate_that_stops_at_its_anchors_shows_them(shop: Shop) -> None:
     assert shop.make().code == 0
     shop.endpoint.judge = prefer_longer
     document = shop.gate("--anchors", "anchors.json", "--json").document
-    assert (document["decision"], document["anchors"]["status"]) == ("inconclusive", "another judge")
+    assert (document["decision"], document["anchors"]["status"]) == ("inconclusive", "replaced")
     assert len(document["anchors"]["changes"]) == document["anchors"]["differing"] + document["anchors"]["moved"]
 
 
-def test_interrupted_check_goes_on_where_it_stopped(shop: Shop) -> None:
+def test_interrupted_check_goes_on_where_it_stopped(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.endpoint.breaks_after = 70
     assert shop.make().code == 4
     shop.endpoint.breaks_after = None
     first = len(shop.endpoint.asked)
     assert (shop.make().code, first, len(shop.endpoint.asked)) == (0, 70, 120)
-    assert not [*Path(".distract").glob("*anchors*")]
     shop.endpoint.asked.clear()
     shop.endpoint.breaks_after = 30
     assert shop.run("anchors", "check", "anchors.json", "--model-option", "attempts=1").code == 4
-    (kept,) = Path(".distract").glob("*anchors*.sqlite")
     shop.endpoint.breaks_after = None
-    os.utime(kept, (0, 0))  # long ago: the judge may have changed since
-    for file in Path(".distract").glob("*anchors*-wal"):
-        os.utime(file, (0, 0))
+    monkeypatch.setattr(session, "VALID", -1)  # long ago: the judge may have changed since
     assert shop.run("anchors", "check", "anchors.json").code == 0
     assert len(shop.endpoint.asked) == 30 + 40
+    monkeypatch.setattr(session, "VALID", 3600)
+    assert shop.run("anchors", "check", "anchors.json").code == 0  # nothing is left of a check that ended
+    assert len(shop.endpoint.asked) == 30 + 40 + 40
+
+
+def test_server_that_changes_during_a_run_is_noticed_at_its_end(shop: Shop) -> None:
+    second = Endpoint()
+
+    def answer(request: ReceivedRequest) -> Answer | dict[str, Any]:
+        second.judge = fair if len(second.asked) < 12 else prefer_longer
+        return second(request)
+
+    with FakeServer(answer) as other:
+        judge = f"{shop.name.partition('#')[0]},{other.url}#m"
+        attack = ("attack", "--judge", judge, "--data", "cases.jsonl", "--protocol", "pairwise", "--limit", 16)
+        command = (*attack, "--attack", "prolixity", "--generator", "rules", "--out", "r")
+        (plan,) = shop.run(*command, "--dry-run", "--json").document["plans"]
+        assert plan["requests"]["servers"] == 2 * 2 * 8
+        ran = shop.run(*command)
+        problem = f"the servers disagree: {other.url} beside the first server at the start: replaced: "
+        assert (ran.code, f"distract: r: {problem}" in ran.err) == (3, True)
+        checks = json.loads(Path("r/manifest.json").read_text())
+        assert [checks[name]["status"] for name in ("servers", "servers at the end")] == ["unchanged", "replaced"]
+        # What was paid for is kept, and relied on by nobody.
+        sent = len(shop.endpoint.asked) + len(second.asked)
+        assert len(Path("r/rows.jsonl").read_text().splitlines()) >= 32
+        again, gate = shop.run(*command), shop.run("gate", "r", "--max-flip-rate", "0.9", "--json")
+        assert (again.code, "ask them everything again with --fresh" in again.err) == (3, True)
+        assert (gate.code, gate.document["decision"]) == (3, "inconclusive")
+        live = ("gate", *attack[1:], "--attack", "prolixity", "--generator", "rules", "--max-flip-rate", "0.9")
+        assert shop.run(*live, "--fresh", "--out", "g").code == 3
+        assert len(shop.endpoint.asked) + len(second.asked) > sent
 
 
 def test_server_out_of_order_decides_nothing(shop: Shop) -> None:
@@ -382,7 +409,7 @@ def test_planted_judge_is_asked_once_and_from_the_store(run: Run) -> None:
     assert run("anchors", "make", "--judge", "planted:longer").code == 0
     assert Path("anchors.json").read_bytes() == first
     other = run("anchors", "check", "anchors.json", "--judge", "planted:bold", "--json")
-    assert (other.code, other.document["status"]) == (1, "another judge")
+    assert (other.code, other.document["status"]) == (3, "replaced")
     assert other.document["notes"] == ["the anchors were made with planted:longer, and planted:bold was asked"]
 
 
@@ -393,7 +420,7 @@ def test_any_protocol_has_anchors(run: Run, protocol: str) -> None:
     ran = run(*make)
     assert (ran.code, f"{plan['requests'][protocol]} made" in ran.err) == (0, True), ran.err
     assert run("anchors", "check", "anchors.json").code == 0
-    assert run("anchors", "check", "anchors.json", "--judge", "planted:first").code == 1
+    assert run("anchors", "check", "anchors.json", "--judge", "planted:first").code == 3
 
 
 @each(
@@ -420,7 +447,6 @@ def test_flickering_judge_has_no_anchors(run: Run) -> None:
     ran = run("anchors", "make", "--judge", "python:mine.py:judge", "--limit", 60, "--size", 40)
     assert (ran.code, "came out differently when asked twice" in ran.err or "clear verdict" in ran.err) == (3, True)
     assert not Path("anchors.json").exists()
-    assert not [*Path(".distract").glob("*anchors*")]
 
 
 def test_check_names_what_identifies_another_version(run: Run) -> None:
@@ -442,6 +468,51 @@ def test_judge_must_know_the_way_of_asking(run: Run) -> None:
     )
 
 
+OWN = """
+from distract.core import registry
+from dataclasses import replace
+mine = replace(registry.protocols()["pairwise"], name="mine", summary="better", default=False)
+"""
+PROMPT = "Which answer to {question} is better?\n\n{response_a}\n\n{response_b}\n\nWinner: {A|B|tie}\n"
+
+
+@each(
+    "made, checked, code, says",
+    (("--protocol", "my.txt"), (), 0, "unchanged"),
+    (("--protocol", "my.txt"), ("--protocol", "pairwise"), 2, "was made with the protocol my"),
+    (("--protocol", "mine/deep.txt"), ("--protocol", "mine/deep.txt"), 0, "unchanged"),
+    (("--protocol", "../far.txt"), (), 2, "was made with --protocol ../far.txt; name that file here"),
+    (("--protocol", "../far.txt"), ("--protocol", "../far.txt"), 0, "unchanged"),
+    (("--protocol", "own.py"), (), 2, "was made with --protocol own.py; name that file here, with --protocol"),
+    (("--protocol", "own.py"), ("--protocol", "own.py"), 0, "unchanged"),
+    (("--judge", "judge.toml"), (), 2, "names a file that runs code or decides where your keys go"),
+    (("--judge", "judge.toml"), ("--judge", "judge.toml"), 0, "unchanged"),
+    (("--judge", "python:mine/own.py:score"), ("--judge", "python:mine/own.py:score"), 0, "unchanged"),
+    (("--judge", "python:mine/own.py:score"), ("--judge", "python:mine/own.py:other"), 3, "replaced"),
+)
+def test_anchors_of_prompts_and_judges_of_ones_own(
+    run: Run, made: tuple[str, ...], checked: tuple[str, ...], code: int, says: str
+) -> None:
+    Path("mine").mkdir()
+    for place in ("my.txt", "mine/deep.txt", "../far.txt"):
+        Path(place).write_text(PROMPT)
+    Path("judge.toml").write_text('model = "planted:longer"\nprompt_file = "my.txt"\n')
+    Path("own.py").write_text(OWN)
+    scores = "def score(response): return min(9, len(response) / 99)\ndef other(response): return -score(response)\n"
+    Path("mine/own.py").write_text(f"{scores}score.scale = other.scale = (-9, 9)\n")
+    judge = () if "--judge" in made else ("--judge", "planted:longer")
+    ran = run("anchors", "make", *judge, *made, "--size", 20, "--limit", 30)
+    assert ran.code == 0, ran.err
+    ran = run("anchors", "check", "anchors.json", *checked)
+    assert (ran.code, says in f"{ran.words} {ran.err}") == (code, True), ran.err
+    if code == 0:
+        for changed in ("my.txt", "mine/deep.txt", "../far.txt", "own.py"):  # no other question has the same answer
+            Path(changed).write_text(Path(changed).read_text().replace("better", "best"))
+        ran = run("anchors", "check", "anchors.json", *checked)
+        is_function = "score" in made[1]
+        assert (ran.code, "its prompts are not those of today" in ran.err) == ((0, False) if is_function else (2, True))
+
+
 def test_other_prompts_make_anchors_useless(run: Run) -> None:
     assert run("anchors", "make", "--judge", "planted:longer", "--size", 20, "--limit", 20).code == 0
     anchors = read_anchors(Path("anchors.json"))
@@ -460,7 +531,7 @@ def test_file_cannot_name_code_to_run(run: Run) -> None:
     written = Path("mine.py").stat().st_mtime
     Path("mine.py").write_text("def judge(response_a, response_b):\n    return len(response_a) < len(response_b)\n")
     os.utime("mine.py", (written, written))
-    assert run("anchors", "check", "anchors.json", "--judge", name).out.startswith("another judge")
+    assert run("anchors", "check", "anchors.json", "--judge", name).out.startswith("replaced")
 
 
 def test_dry_run_asks_nothing(run: Run) -> None:

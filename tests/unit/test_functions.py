@@ -436,9 +436,9 @@ def test_a_lost_connection_is_asked_again(
     pairs = [Comparison(one, *one.originals[:2]) for one in distract.load("tweakset")[:6]]
     with (
         pytest.raises(BackendError, match=r"reaches no server: .*, 6 attempts"),
-        Judge("f", FunctionBackend(declare(function)), store=tmp_path / "u") as model,
+        Judge("f", backend := FunctionBackend(declare(function)), store=tmp_path / "u") as model,
     ):
-        model.run_all(ask_in_orders(model.backend.protocols[0], pair) for pair in pairs)
+        model.run_all(ask_in_orders(backend.protocols[0], pair) for pair in pairs)
 
 
 def test_the_working_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

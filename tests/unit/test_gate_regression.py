@@ -282,3 +282,13 @@ def test_damaged_or_changed_run_folder_is_reported(run: Run) -> None:
     Path("b/manifest.json").unlink()
     with pytest.raises(UsageError, match="the new run is not reliable: the run is unfinished"):
         check_comparable(old, load(Path("b")))
+
+
+@pytest.mark.parametrize(("judge", "status"), [("planted:longer", ""), ("planted:first", "replaced: ")])
+def test_verdicts_of_a_baseline_tell_what_became_of_the_judge(run: Run, judge: str, status: str) -> None:
+    attack = ("attack", "--generator", "rules", "--attack", "prolixity", "--protocol", "pairwise", "--limit", 20)
+    for name, out in (("planted:longer", "old"), (judge, "new")):
+        assert run(*attack, "--judge", name, "--judge-version", out, "--out", out).code == 0
+    notes = run("gate", "new", "--baseline", "old", "--json").document["notes"]
+    told = [note for note in notes if note.startswith("the judge, on the same requests before any rewrite: ")]
+    assert [status in note for note in told] == [True] * bool(status)

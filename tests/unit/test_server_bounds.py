@@ -9,7 +9,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from loops import each
 from test_server_backend import ask, backend, words
 
 from distract.core.backend import Batch
-from distract.core.errors import BackendError, UsageError
+from distract.core.errors import BackendError, JudgeChanged, UsageError
 from distract.core.exchange import settle
 from distract.core.records import Message, Reply, Request, Role
 from distract.core.store import Store
@@ -354,6 +354,7 @@ def test_no_duration_uses_the_wall_clock() -> None:
 
 
 PROBE = Request((Message("user", "probe"),))
+PAIR = Request((Message("user", "which?"),), choices=("A", "B"))
 
 
 @dataclass
@@ -395,7 +396,7 @@ class Pool(Member):
 
 
 def settle_pool(pool: Pool, role: Role, tally: Tally, folder: Path, choices: tuple[str, ...] = ("A", "B")) -> bool:
-    request = Request((Message("user", "which?"),), choices=choices, to=role)
+    request = replace(PAIR, choices=choices, to=role)
     with Store(folder / "s", pool.identity) as store, store.claims() as claims:
         return settle(role, (pool, store), [request], tally, claims)
 
@@ -404,9 +405,10 @@ def test_each_role_checks_its_own_servers(tmp_path: Path) -> None:
     """A verifier's servers that agree say nothing about the judge's."""
     tally = Tally()
     assert settle_pool(Pool(Member(), Member()), "verifier", tally, tmp_path)
-    with pytest.raises(UsageError, match="the servers disagree: s1 answers 1 of 1 request"):
+    with pytest.raises(JudgeChanged, match="s1 beside the first server: replaced: 1 of 1 verdict differ"):
         settle_pool(Pool(Member(), Member(0.1)), "judge", tally, tmp_path)
-    assert [*tally.checks] == ["servers of the verifier"]
+    statuses = {name: check["status"] for name, check in tally.checks.items()}
+    assert statuses == {"servers of the verifier": "unchanged", "servers": "replaced"}
 
 
 def test_forms_are_compared_although_no_reply_is_comparable(tmp_path: Path) -> None:
@@ -422,7 +424,10 @@ def test_members_that_are_down_are_left_out_and_not_asked_again(
     assert not settle_pool(pool, "judge", tally, tmp_path, choices=())
     assert settle_pool(pool, "judge", tally, tmp_path)
     assert capsys.readouterr().err == "distract: it does not answer; this run goes on without s1\n"
-    assert tally.checks["servers"] == {"asked": 2, "differing": 0, "largest_move": 0.0, "servers": ["s0", "s2"]}
+    reading = {"verdict": 0, "shares": [0.9, 0.1]}
+    answers = [{"key": PAIR.key, "before": reading, "now": reading}]
+    counts = {"asked": 2, "differing": 0, "moved": 0, "largest_move": 0.0}
+    assert tally.checks["servers"] == {"status": "unchanged", **counts, "servers": ["s0", "s2"], "answers": answers}
     # The pool's own probe, one of each of two servers, and one comparison of each.
     assert tally.tokens == {"judge": (5, 0)}
 

@@ -1,162 +1,354 @@
-"""Make a set of anchors, or check one, with the models of a command."""
+"""Make a set of anchors, or check one: ask for verdicts, and choose or compare them.
+
+Verdicts near the judge's boundary move first when it changes a little. Those far from it move only if it becomes
+another one, or if some of its replies are wrong. A verdict that differs when the same request is sent twice is no
+anchor. A check counts a verdict as changed if it differs in two repeats too, so that a server which does not repeat
+itself to the digit passes. The errors of the decision are computed for the number of anchors.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
 from distract.core import registry
-from distract.core.backend import Backend
-from distract.core.errors import UnknownName, UsageError
-from distract.core.job import Estimate, StageSample, describe_served
-from distract.core.plan import Plan
+from distract.core.backend import is_pinned
+from distract.core.errors import BackendError, DistractError, UnknownName, UsageError
+from distract.core.frozen import (
+    FALSE_ALARM,
+    Change,
+    Reading,
+    Recheck,
+    Steadiness,
+    compare,
+    count_needed,
+    count_replaced,
+    find_largest_move,
+)
+from distract.core.job import Estimate, StageSample, describe_served, open_stores
+from distract.core.loop import execute
+from distract.core.plan import Plan, PlanResult, step
 from distract.core.plugin import Protocol
-from distract.core.records import CaseResult, Role, Row
-from distract.core.store import Answerer
+from distract.core.printable import count
+from distract.core.records import BASELINE, Case, CaseResult, Response, Row
 from distract.core.usage import Tally
-from distract.data import datasets
-from distract.studies.anchors import maker, view
-from distract.studies.anchors.anchor_file import AnchorSet
-from distract.studies.anchors.checker import REPEATS, AnchorCheck, check_anchors, check_power
-from distract.studies.anchors.maker import RESERVE, Candidates
-from distract.studies.anchors.options import MakeOptions
-from distract.studies.anchors.rounds import Progress, Rounds
-from distract.studies.drift import JudgeChanged, is_pinned
-from distract.studies.eligibility import check_fit
+from distract.data.good_responses import pairs
+from distract.judging.comparison import exclusion_reason, side
+from distract.judging.verdicts import measure_margin
+from distract.stats import intervals
+from distract.studies.anchors.anchor_file import REMAKE, Anchor, AnchorSet, judge_anchor, read_verdict
+from distract.studies.eligibility import check_fit, sample
 from distract.studies.estimate import estimate_samples
-from distract.studies.listener import Listener
 from distract.studies.setup import Setup
 
+LEAST, RESERVE = 20, 1.5
+"""Smallest number of anchors: with fewer, two of five checks miss a judge that changed a tenth of its verdicts; and the
+number of candidates to ask twice, as a multiple of the number of anchors."""
 
-@dataclass(frozen=True)
-class AnchorJob:
-    """Anchors to make."""
+ROUNDING, REPEATS = 0.02, 2
+"""Lead of a probability that rounding to 16 bits in another batch may turn; how often a change is asked for again."""
 
-    setup: Setup
-    data: Mapping[str, Any]  # record of the data set
-    candidates: Candidates
-    size: int
-    is_pinned: bool
+DRIFT, DIFFERENT = 0.1, 0.4
+"""Shares of changed verdicts for which the errors of the decision are stated. Two judges that agree by chance differ in
+half of the verdicts."""
 
-    @property
-    def repeats(self) -> int:
-        """The most candidates that are asked twice."""
-        return 0 if self.is_pinned else min(len(self.candidates.anchors), round(self.size * RESERVE))
+MOST_MISSED = 0.5
+"""Largest chance that a check misses a judge that changed ``DRIFT`` of its verdicts."""
 
+VALID = 3600
+"""Seconds for which the replies of a command that broke off are those of the judge that answers now."""
 
-def prepare(setup: Setup, options: MakeOptions) -> AnchorJob:
-    """Draw the candidates; raise UsageError if they or the protocols do not fit."""
-    protocol, limit, seed, size = _only(setup.protocols), options.limit, options.seed, options.size
-    loaded = datasets.load(options.data, options.responses, seed, options.columns, limit)
-    candidates = maker.draw_candidates(setup.judge, protocol, setup.manner, setup.helped, loaded.cases, limit, seed)
-    check_fit([protocol], {"flip"}, [one.case for one in candidates.anchors], setup.helped)
-    return AnchorJob(setup, loaded.record, candidates, size, is_pinned(setup.backend))
+Ask = Callable[[Sequence[Anchor]], Sequence[Row]]
+"""Judges the comparisons of anchors, in order."""
 
 
-def _only(protocols: Sequence[Protocol]) -> Protocol:
-    if len(protocols) > 1:
-        names = ", ".join(protocol.name for protocol in protocols)
-        raise UsageError(f"anchors use one protocol; name one of {names} with --protocol")
-    return protocols[0]
+class NoAnchors(DistractError):
+    """The judge gives too few steady verdicts for anchors."""
+
+    exit_code = 3
 
 
-def make(job: AnchorJob, store: Path, tally: Tally, progress: Progress | None = None) -> AnchorSet:
-    """Ask for the candidates, and choose."""
-    setup, protocol = job.setup, job.candidates.protocol
-    rounds = Rounds(_name("make", job.candidates), setup.models, store, tally, progress)
+@contextmanager
+def open_rounds(
+    command: str,
+    setup: Setup,
+    drawn: Sequence[Anchor],
+    store: Path,
+    tally: Tally,
+    progress: Callable[[Tally], None] | None = None,
+) -> Iterator[Ask]:
+    """Yield what judges anchors in rounds, each of which asks again.
+
+    Stored replies count for a judge whose identity names its weights. Any other judge is asked each time. The replies
+    of a round are stored apart: the same command goes on with them if it is repeated within an hour.
+    """
+    parts = (command, setup.judge, setup.protocols[0].name, setup.manner, [one.case.id for one in drawn])
+    name = hashlib.sha256(repr(parts).encode(errors="replace")).hexdigest()[:12]
+    rounds, now = list[str](), time.time()
+
+    def ask(anchors: Sequence[Anchor]) -> list[Row]:
+        rounds.append("" if is_pinned(setup.backend) else f"anchors {name} {len(rounds)}")
+        plans = (judge_anchor(setup, one) for one in anchors)
+        with open_stores(setup.models, store, rounds[-1], now - VALID if rounds[-1] else 0.0) as opened:
+            rows = list(execute(plans, opened, tally=tally, progress=progress))
+        if tally.unanswered:
+            raise BackendError(f"{count(tally.unanswered, 'request')} got {tally.cause}")
+        return rows
+
+    problem = None
     try:
-        anchors, steadiness = maker.choose_anchors(job.candidates, job.size, rounds, job.is_pinned)
-    except maker.NoAnchors:
-        rounds.end()
-        raise
-    anchor_set = AnchorSet(
-        setup.judge,
-        dict(setup.backend.identity),
-        protocol.name,
-        setup.manner,
-        job.data,
-        steadiness,
-        tuple(anchors),
-        describe_served(setup.models),
-    )
-    rounds.end()
+        yield ask
+    except NoAnchors as error:
+        problem = error
+    for purpose in filter(None, rounds):
+        with open_stores(setup.models, store, purpose, math.inf):
+            pass  # which drops its replies
+    if problem:
+        raise problem
+
+
+def choose_way(anchors: AnchorSet, setup: Setup, is_named: bool = False) -> Setup:
+    """Ask as anchors were asked for; raises if that way has changed, since another question has another answer.
+
+    ``is_named`` says that the user names the protocols of the setup.
+    """
+    path, way, name = anchors.path, anchors.way, anchors.protocol
+    own = [one for one in setup.protocols if one.name == name]  # named, or brought by the judge
+    if is_named and len(own) != len(setup.protocols):
+        raise UsageError(f"{path}: was made with the protocol {name}; name no other one with --protocol")
+    try:
+        protocol = own[0] if own else registry.get_protocol(_locate(anchors), setup.backend)
+    except UnknownName:
+        raise UsageError(
+            f"{path}: its judge {anchors.judge} brings its own way of asking ({name}), which {setup.judge} lacks; name "
+            "that judge, or one of its kind, with --judge"
+        ) from None
+    setup = replace(setup, protocols=(protocol,), manner=anchors.manner)
+    is_changed = protocol.name != name or way.get("checksum", "") not in ("", registry.code_checksum(protocol))
+    for one in anchors.anchors if not is_changed else ():
+        requests = step(plan := judge_anchor(setup, one))
+        plan.close()
+        is_changed |= isinstance(requests, PlanResult) or (requests[0].key,) != one.row.keys[:1]
+    if is_changed:
+        raise UsageError(f"{path}: its prompts are not those of today ({way.get('file', name)}); {REMAKE}")
+    return setup
+
+
+def _locate(anchors: AnchorSet) -> str:
+    """Find the prompt file of anchors here or beside them; other files may run code of a stranger's."""
+    name, folders = anchors.way.get("file"), (Path(), (anchors.path or Path()).parent)
+    if name is None:
+        return anchors.protocol
+    for place in (folder / name for folder in folders):
+        if place.suffix == ".txt" and place.is_file() and {*place.resolve().parents} & {*map(Path.resolve, folders)}:
+            return str(place)
+    raise UsageError(f"{anchors.path}: was made with --protocol {name}; name that file here, with --protocol")
+
+
+def estimate(setup: Setup, drawn: Sequence[Anchor], size: int | None = None) -> Estimate:
+    """Estimate the most requests to make ``size`` anchors of these or, without it, to check them."""
+    again = REPEATS * len(drawn) if size is None else min(len(drawn), round(size * RESERVE))
+    scale = 1.0 if is_pinned(setup.backend) else 1 + again / len(drawn)
+
+    def collect(plan: Plan[Row]) -> Plan[CaseResult]:
+        return CaseResult([(yield from plan)])
+
+    def list_samples(protocol: Protocol) -> list[StageSample]:
+        own = replace(setup, protocols=(protocol,))
+        return [StageSample((collect(judge_anchor(own, one)) for one in drawn), scale)]
+
+    return estimate_samples(setup.protocols, list_samples, setup.models)
+
+
+def check(anchors: AnchorSet, setup: Setup, ask: Ask) -> Recheck[Anchor]:
+    """Ask for all verdicts, and for those that differ twice more unless the judge is pinned; decide."""
+    repeats = 0 if is_pinned(setup.backend) else REPEATS
+    return _ask_again(anchors.anchors, setup.protocols[0], ask, anchors.steadiness, repeats)
+
+
+def _ask_again(anchors: Sequence[Anchor], protocol: Protocol, ask: Ask, *how: Any) -> Recheck[Anchor]:
+    frozen = [(one, _read(one.row, protocol)) for one in anchors]
+    return compare(frozen, lambda asked: [_read(row, protocol) for row in ask(asked)], *how)
+
+
+def make(setup: Setup, data: Mapping[str, Any], drawn: Sequence[Anchor], size: int, ask: Ask) -> AnchorSet:
+    """Ask for the candidates, and choose."""
+    (protocol,), backend = setup.protocols, setup.backend
+    anchors, steadiness = choose_anchors(drawn, protocol, size, ask, is_pinned(backend))
+    own = registry.own_plugins([protocol.name]).get("distract.judges", {}).get(protocol.name)
+    file = {"file": own.path} if own and own.plugin is protocol else {}
+    way = {**file, "checksum": registry.code_checksum(protocol)} if file or protocol.checksum else {}
+    about = (setup.judge, dict(backend.identity), protocol.name, setup.manner, data)
+    anchor_set = AnchorSet(*about, steadiness, anchors, describe_served(setup.models), way)
     check_power(anchor_set)
     return anchor_set
 
 
-def _name(command: str, candidates: Candidates) -> str:
-    cases = [one.case.id for one in candidates.anchors]
-    parts = repr((command, candidates.judge, candidates.protocol.name, candidates.manner, cases))
-    return hashlib.sha256(parts.encode(errors="replace")).hexdigest()[:12]
-
-
-def check(anchors: AnchorSet, setup: Setup, store: Path, tally: Tally, progress: Progress | None = None) -> AnchorCheck:
-    """Ask a judge for the verdicts of anchors again."""
-    candidates, models = list_checked(anchors, setup)
-    rounds = Rounds(_name("check", candidates), models, store, tally, progress)
-    result = check_anchors(anchors, candidates, rounds, is_pinned(setup.backend))
-    rounds.end()
-    return replace(result, served=describe_served(models), identity=dict(setup.backend.identity))
-
-
-def estimate(candidates: Candidates, models: Mapping[Role, Backend], again: int = 0) -> Estimate:
-    """Estimate the most requests for comparisons of which ``again`` are judged once more."""
-    part, scale = candidates.anchors, 1 + again / len(candidates.anchors)
-    return estimate_samples(
-        (candidates.protocol,),
-        lambda one: [StageSample(map(_collect, replace(candidates, protocol=one).plans(part)), scale)],
-        models,
-    )
-
-
-def estimate_check(anchors: AnchorSet, setup: Setup) -> Estimate:
-    """Estimate the most requests of a check, in which every verdict may differ."""
-    again = 0 if is_pinned(setup.backend) else REPEATS * len(anchors.anchors)
-    return estimate(*list_checked(anchors, setup), again)
-
-
-def _collect(plan: Plan[Row]) -> Plan[CaseResult]:
-    return CaseResult([(yield from plan)])
-
-
-def require_anchors(
-    anchors: AnchorSet,
-    setup: Setup,
-    store: Path,
-    listener: Listener,
-    models: Mapping[Role, Answerer],
-    tally: Tally,
-) -> None:
-    """Fail if a judge is not the one that the anchors are of; only the tokens of the check count as the run's."""
-    own = Tally()
-    result = check(anchors, setup, store, own)
-    for role, (prompts, answers) in own.tokens.items():
-        before = tally.tokens.get(role, (0, 0))
-        tally.tokens[role] = before[0] + prompts, before[1] + answers
-    tally.checks["anchors"] = view.check_document(result)
-    if result.status != "unchanged":
-        raise JudgeChanged(
-            f"{anchors.path}: the judge is not the one of the anchors: {view.summarise(result)}; "
-            f"`distract anchors check {anchors.path}` shows which verdicts"
-        )
-    listener.say([f"{anchors.path}: {view.summarise(result)}", *view.list_notes(result)])
-    if anchors.protocol not in [protocol.name for protocol in setup.protocols]:
-        listener.say(
-            [f"{anchors.path}: the anchors were asked for by {anchors.protocol}, which this gate does not use"]
-        )
-
-
-def list_checked(anchors: AnchorSet, setup: Setup) -> tuple[Candidates, Mapping[Role, Backend]]:
-    """List the comparisons of a check, and the models that it asks."""
-    try:
-        (protocol,) = registry.choose_protocols((anchors.protocol,), setup.backend, ())
-    except UnknownName:
+def draw_candidates(setup: Setup, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[Anchor, ...]:
+    """Draw a pair from each of ``limit`` prompts (None: all), half of them in each order; they have no verdicts yet."""
+    if len(setup.protocols) > 1:
+        names = ", ".join(protocol.name for protocol in setup.protocols)
+        raise UsageError(f"anchors use one protocol; name one of {names} with --protocol")
+    (protocol,), helped = setup.protocols, setup.helped
+    by_prompt: dict[str, Case] = {}
+    paired = [case for case in cases if _list_pairs(case)]
+    for case in paired:
+        if exclusion_reason(protocol, case, helped, only_pairs=True) is None:
+            by_prompt.setdefault(case.prompt_group, case)
+    if len(by_prompt) < LEAST:
+        if paired:
+            check_fit([protocol], {"flip"}, paired, helped)
         raise UsageError(
-            f"{anchors.path}: its judge {anchors.judge} brings its own way of asking ({anchors.protocol}), which "
-            f"{setup.judge} lacks; name that judge, or one of its kind, with --judge"
-        ) from None
-    setup = replace(setup, protocols=(protocol,))
-    return Candidates(setup.judge, protocol, anchors.manner, setup.helped, anchors.anchors), setup.models
+            f"{count(len(by_prompt), 'prompt')} with two different responses, by different authors, that "
+            f"{protocol.name} can compare; anchors need at least {LEAST}, so name other data with --data"
+        )
+    drawn = sorted(sample(list(by_prompt.values()), limit, seed), key=lambda case: _hash(seed, case))
+    check_fit([protocol], {"flip"}, drawn, helped)
+    return tuple(_draw_pair(case, protocol, place, seed) for place, case in enumerate(drawn))
+
+
+def _draw_pair(case: Case, protocol: Protocol, place: int, seed: int) -> Anchor:
+    choices = _list_pairs(case)
+    a, b = choices[int.from_bytes(_hash(seed, case)[:8]) % len(choices)]
+    # Others are kept only for a protocol that shows them.
+    responses: tuple[Response, ...] = (a, b) if protocol.shows == 2 else case.originals
+    own = case.preferred if case.preferred in {"tie", *(response.author for response in responses)} else None
+    short = replace(case, responses=responses, lineages=(), preferred=own)
+    row = Row(
+        case.id, case.cluster, "people", protocol.name, "", BASELINE, side(a), side(b), prompt_group=case.prompt_group
+    )
+    if place % 2 and protocol.orders == "swap":
+        row = replace(row, shown=("b",))
+    return Anchor(short, row, "near")
+
+
+def _list_pairs(case: Case) -> list[tuple[Response, Response]]:
+    return [(a, b) for a, b in pairs(case) if a.turns != b.turns]
+
+
+def _hash(seed: int, case: Case) -> bytes:
+    return hashlib.sha256(f"{seed}\x1e{case.id}".encode()).digest()
+
+
+def choose_anchors(
+    drawn: Sequence[Anchor], protocol: Protocol, size: int, ask: Ask, is_pinned: bool
+) -> tuple[tuple[Anchor, ...], Steadiness]:
+    """Ask for the candidates, and again for the likeliest anchors unless the judge is pinned; keep steady verdicts."""
+    rows = ask(drawn)
+    failures = Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure is not None)
+    if failures.total() == len(rows):
+        raise NoAnchors(f"no verdict is valid, so there are no anchors: {failures.most_common(1)[0][0]}")
+    judged = [replace(one, row=replace(row.without_answers(), tokens=())) for one, row in zip(drawn, rows, strict=True)]
+    kept = order_by_lead([one for one in judged if _is_clear(_read(one.row, protocol), 0.0)], protocol)
+    steadiness = Steadiness()
+    if not is_pinned:
+        likely = kept[: round(size * RESERVE)]
+        steady = [pair for pair in _ask_again(likely, protocol, ask).answers if not pair.is_turned]
+        largest = find_largest_move(steady)
+        steadiness = Steadiness(len(likely), len(likely) - len(steady), largest)
+        kept = [pair.question for pair in steady if _is_clear(pair.before, largest or 0.0)]
+    if len(kept) < LEAST:
+        raise NoAnchors(
+            f"only {count(len(kept), 'comparison')} got a clear verdict, the same each time; anchors need at least "
+            f"{LEAST}, so name more data, or a protocol whose verdicts are steadier"
+        )
+    return tuple(kept[:size]), steadiness
+
+
+def _read(row: Row, protocol: Protocol) -> Reading:
+    return read_verdict(row.judgments, protocol)
+
+
+def _is_clear(verdict: Reading, noise: float) -> bool:
+    """Whether a verdict is valid, and no noise or rounding can turn it: else an unchanged judge seems to drift."""
+    if verdict.lead is None or verdict.shares is None:
+        return verdict.outcome is not None
+    # A score averages probabilities, and so their errors.
+    rounding = ROUNDING if len(verdict.shares) == 3 else ROUNDING / 4
+    return verdict.lead > max(rounding, 2 * noise)
+
+
+def order_by_lead(judged: Sequence[Anchor], protocol: Protocol) -> list[Anchor]:
+    """Order candidates so that any first part has as many with a small lead, smallest first, as with a large one.
+
+    They are near the judge's boundary only where their lead is smaller than that of the others.
+    """
+
+    def measure(one: Anchor) -> float:
+        lead = _read(one.row, protocol).lead
+        return abs(measure_margin(one.row.judgments) or 0.0) if lead is None else lead
+
+    by_lead = sorted(judged, key=measure)
+    middle = (len(by_lead) + 1) // 2
+    least = min(map(measure, by_lead[middle:]), default=0.0)
+    placed = [replace(one, place="near" if measure(one) < least else "far") for one in by_lead]
+    halves = placed[:middle], placed[middle:][::-1]
+    return [one for one in chain.from_iterable(zip_longest(*halves)) if one is not None]
+
+
+def compute_errors(anchors: AnchorSet) -> dict[str, float]:
+    """Compute the chances of a wrong decision by the numbers of changed verdicts.
+
+    A changed verdict must be seen three times, so flickering hides some: as seen when the anchors were made, where two
+    answers differ twice as often as one is off.
+    """
+    steadiness, total = anchors.steadiness, len(anchors.anchors)
+    seen = (1 - steadiness.flickering / steadiness.asked / 2) ** (1 + REPEATS) if steadiness.asked else 1.0
+    needed = count_needed(total, steadiness)
+    needed, other = min(needed, total), min(count_replaced(total, needed), total)
+    return {
+        "false_alarm": FALSE_ALARM if steadiness.asked else 0.0,  # at most, for an unchanged judge
+        "missed": 1 - intervals.p_above(needed, total, DRIFT * seen),  # it passes as unchanged
+        "overstated": intervals.p_above(other, total, DRIFT),  # it is called another one
+        "mistaken": 1 - intervals.p_above(other, total, DIFFERENT * seen),  # it is called drifted, or passes
+    }
+
+
+def check_power(anchors: AnchorSet) -> None:
+    """Fail if the judge flickers so much that a check would show nothing."""
+    one = anchors.steadiness
+    if (missed := compute_errors(anchors)["missed"]) > MOST_MISSED:
+        raise NoAnchors(
+            f"{one.flickering} of {one.asked} verdicts came out differently when asked twice, so a check "
+            f"of {len(anchors.anchors)} anchors would miss a judge that changed {DRIFT:.0%} of its verdicts in "
+            f"{missed:.0%} of cases; name more data, raise --size, or use a protocol whose verdicts are steadier"
+        )
+
+
+_TIE, _UNREAD = "a tie", "no readable verdict"
+
+
+def list_directions(turned: Sequence[Change[Anchor]]) -> list[dict[str, Any]]:
+    """Count the changed verdicts by direction, where anything moved, with exact two-sided McNemar tests."""
+    counts = list[dict[str, Any]]()
+    for name in ("the longer response", "the response shown first", "the labelled response", _TIE, _UNREAD):
+        leans = [(_lean(name, one.question, one.before), _lean(name, one.question, one.now)) for one in turned]
+        known = [(before, now) for before, now in leans if before is not None and now is not None]
+        towards, away = sum(now > before for before, now in known), sum(now < before for before, now in known)
+        if towards or away:
+            counts.append({"name": name, "towards": towards, "away": away, "p_value": intervals.mcnemar(towards, away)})
+    adjusted = intervals.holm([one["p_value"] for one in counts])
+    return [{**one, "p_adjusted": p} for one, p in zip(counts, adjusted, strict=True)]
+
+
+def _lean(name: str, anchor: Anchor, verdict: Reading) -> float | None:
+    """1 for a verdict in favour, 0.5 for a tie of two others; None if there is nothing to favour."""
+    if name in (_TIE, _UNREAD):
+        return float(verdict.outcome == ("tie" if name == _TIE else None))
+    a, b = (len(response.text) for response in anchor.pair)
+    longer = None if a == b else "a" if a > b else "b"
+    favoured = {
+        "the longer response": longer,
+        "the response shown first": next(iter(anchor.row.shown), None),
+    }.get(name, anchor.row.label)
+    if verdict.outcome is None or favoured in (None, "tie"):
+        return None
+    return 0.5 if verdict.outcome == "tie" else float(verdict.outcome == favoured)

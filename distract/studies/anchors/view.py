@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from distract.core.frozen import Change, Recheck, list_served_changes
+from distract.core.job import describe_served
 from distract.core.printable import count, line, p_value, percent
-from distract.core.readings import Reading
 from distract.report.blocks import Block, Detail, Note, Sentence, Span, Table, TableRow, Words
 from distract.stats.figure import round_values
-from distract.studies.anchors.anchor_file import AnchorSet
-from distract.studies.anchors.checker import DIFFERENT, DRIFT, AnchorCheck, Change, compute_errors
-from distract.studies.drift import list_served_changes
+from distract.stats.intervals import wilson
+from distract.studies.anchors.anchor_file import Anchor, AnchorSet
+from distract.studies.anchors.session import DIFFERENT, DRIFT, compute_errors, list_directions
+from distract.studies.setup import Setup
 
 
 def anchors_document(anchors: AnchorSet) -> dict[str, Any]:
@@ -25,7 +27,7 @@ def anchors_document(anchors: AnchorSet) -> dict[str, Any]:
         "anchors": len(anchors.anchors),
         **{place: sum(one.place == place for one in anchors.anchors) for place in ("near", "far")},
         "steadiness": round_values(asdict(anchors.steadiness)),
-        "errors": round_values(asdict(compute_errors(anchors))),
+        "errors": round_values(compute_errors(anchors)),
         "served": dict(anchors.served),
     }
 
@@ -50,9 +52,9 @@ def anchors_report(anchors: AnchorSet, size: int) -> Iterator[Block]:
 def _errors_note(anchors: AnchorSet) -> Note:
     errors = compute_errors(anchors)
     return Note(
-        f"Chances of error: a judge that changed {DRIFT:.0%} of its verdicts passes in {_show(errors.missed)} of "
-        f"checks and is called another judge in {_show(errors.overstated)}; one that changed {DIFFERENT:.0%} is called "
-        f"drifted in {_show(errors.mistaken)}, an unchanged one in {_show(errors.false_alarm, 'at most ')}."
+        f"Chances of error: a judge that changed {DRIFT:.0%} of its verdicts passes in {_show(errors['missed'])} of "
+        f"checks and is called replaced in {_show(errors['overstated'])}; one that changed {DIFFERENT:.0%} is called "
+        f"drifted in {_show(errors['mistaken'])}, an unchanged one in {_show(errors['false_alarm'], 'at most ')}."
     )
 
 
@@ -62,96 +64,72 @@ def _show(chance: float, limit: str = "") -> str:
     return f"{limit}{chance:.1%}" if chance >= 0.001 else "less than 0.1%"
 
 
-def check_document(check: AnchorCheck) -> dict[str, Any]:
+def check_document(anchors: AnchorSet, setup: Setup, result: Recheck[Anchor]) -> dict[str, Any]:
     """Describe the result of a check."""
-    low, high = check.interval
-    total = len(check.anchors.anchors)
-    figures = {"share": check.turned / total, "low": low, "high": high, "largest_move": check.largest_move}
+    share, low, high = _measure_share(result)
     return {
+        **result.document,
         "command": "anchors check",
-        "status": check.status,
-        "judge": check.judge,
-        "made_by": check.anchors.judge,
-        "protocol": check.anchors.protocol,
-        "anchors": total,
-        "asked": check.asked,
-        "differing": check.turned,
-        "moved": len(check.moved),
-        **round_values(figures),
-        "directions": [round_values(asdict(direction)) for direction in check.directions],
-        "errors": round_values(asdict(compute_errors(check.anchors))),
-        "changes": [_change_document(change) for change in check.changes],
-        "served": {"before": dict(check.anchors.served), "now": check.served},
-        "notes": list(list_notes(check)),
+        "judge": setup.judge,
+        "made_by": anchors.judge,
+        "protocol": anchors.protocol,
+        "anchors": len(anchors.anchors),
+        **round_values({"share": share, "low": low, "high": high}),
+        "directions": [round_values(one) for one in list_directions(result.turned)],
+        "errors": round_values(compute_errors(anchors)),
+        "changes": [_change_document(change) for change in result.changes],
+        "served": {"before": dict(anchors.served), "now": describe_served(setup.models)},
+        "notes": list(list_notes(anchors, setup)),
     }
 
 
-def _change_document(change: Change) -> dict[str, Any]:
-    row = change.anchor.row
-    return {
-        "case": row.case,
-        "a": row.a.author,
-        "b": row.b.author,
-        "place": change.anchor.place,
-        "label": row.label,
-        "before": change.before.document,
-        "now": change.now.document,
-    }
+def _change_document(change: Change[Anchor]) -> dict[str, Any]:
+    row, place = change.question.row, change.question.place
+    about = {"case": row.case, "a": row.a.author, "b": row.b.author, "place": place, "label": row.label}
+    return {**about, "before": change.before.document, "now": change.now.document}
 
 
-def summarise(check: AnchorCheck) -> str:
+def _measure_share(result: Recheck[Anchor]) -> tuple[float, float, float]:
+    turned, total = len(result.turned), len(result.answers)
+    return turned / total, *wilson(turned, total)
+
+
+def summarise(result: Recheck[Anchor]) -> str:
     """The result in a sentence."""
-    total, turned, moved = len(check.anchors.anchors), check.turned, check.moved
-    low, high = check.interval
-    share = f"{turned} of {count(total, 'verdict')} differ ({percent(turned / total)}%, 95% interval "
-    counts = f"{share}{percent(low)}–{percent(high)}%)"
-    if moved:
-        counts += f"; {count(len(moved), 'other')} kept the verdict with probabilities up to {max(moved):.2f} away"
-    if check.status == "unchanged":
-        return f"unchanged: {counts}" if check.changes else f"unchanged: all {total} verdicts are as frozen"
-    return f"{check.status}: {counts}"
+    share, low, high = map(percent, _measure_share(result))
+    return result.describe(f" ({share}%, 95% interval {low}–{high}%)")
 
 
-def check_report(check: AnchorCheck) -> Iterator[Block]:
+def check_report(anchors: AnchorSet, setup: Setup, result: Recheck[Anchor]) -> Iterator[Block]:
     """Show the result of a check."""
-    status, _, rest = summarise(check).partition(":")
-    yield Sentence(Words((Span(status, "good" if check.status == "unchanged" else "bad"), Span(f":{rest}."))))
-    if check.directions:
-        rows: list[TableRow] = [
-            ("", one.name, [str(one.towards), str(one.away), p_value(one.p_adjusted)]) for one in check.directions
+    status, _, rest = summarise(result).partition(":")
+    yield Sentence(Words((Span(status, "good" if status == "unchanged" else "bad"), Span(f":{rest}."))))
+    rows: list[TableRow]
+    if directions := list_directions(result.turned):
+        rows = [
+            ("", one["name"], [str(one["towards"]), str(one["away"]), p_value(one["p_adjusted"])]) for one in directions
         ]
         yield Table("Which way the verdicts moved", ("", "towards", "away", "p"), rows)
-    if check.changes:
-        rows = [
-            (
-                "",
-                line(change.anchor.row.case),
-                [_name(change.before), _name(change.now), _format_move(change), change.anchor.place],
-            )
-            for change in check.changes
-        ]
+    if result.changes:
+        rows = [("", line(one.question.row.case), _list_cells(one)) for one in result.changes]
         yield Detail(Table("Changed verdicts", ("", "before", "now", "move", "boundary"), rows))
-    yield from (Note(note) for note in list_notes(check))
-    yield _errors_note(check.anchors)
+    yield from (Note(note) for note in list_notes(anchors, setup))
+    yield _errors_note(anchors)
 
 
-def _name(reading: Reading) -> str:
+def _list_cells(change: Change[Anchor]) -> list[str]:
     names: Mapping[object, str] = {"a": "first response", "b": "second response", "tie": "tie"}
-    return names.get(reading.outcome, "no verdict")
+    verdicts = [names.get(one.outcome, "no verdict") for one in (change.before, change.now)]
+    return [*verdicts, "" if change.move is None else f"{change.move:.2f}", change.question.place]
 
 
-def _format_move(change: Change) -> str:
-    move = change.before.move(change.now)
-    return "" if move is None else f"{move:.2f}"
-
-
-def list_notes(check: AnchorCheck) -> Iterator[str]:
+def list_notes(anchors: AnchorSet, setup: Setup) -> Iterator[str]:
     """Say what the judge says of itself, where that differs from then."""
-    if check.judge != check.anchors.judge:
-        yield f"the anchors were made with {line(check.anchors.judge)}, and {line(check.judge)} was asked"
+    if setup.judge != anchors.judge:
+        yield f"the anchors were made with {line(anchors.judge)}, and {line(setup.judge)} was asked"
     else:
-        before, now = check.anchors.identity, check.identity
+        before, now = anchors.identity, setup.backend.identity
         for name in sorted(before.keys() | now.keys()):
             if before.get(name) != now.get(name):
                 yield f"{line(name)} of the judge: {line(str(before.get(name)))}, then {line(str(now.get(name)))}"
-    yield from list_served_changes(check.anchors.served, check.served)
+    yield from list_served_changes(anchors.served, describe_served(setup.models))

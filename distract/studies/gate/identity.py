@@ -8,33 +8,36 @@ higher flip rate shows that the judge got worse only if nothing else changed, so
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from distract.core.errors import UsageError
+from distract.core.errors import JudgeChanged, UsageError
 from distract.core.exchange import ask_probes
-from distract.core.members import ask_members
+from distract.core.frozen import Frozen, Reading, compare, list_served_changes
+from distract.core.members import ASKED, compare_members
 from distract.core.plan import PENDING, Plan, PlanResult, drive, is_enough, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count, line
-from distract.core.readings import Discrepancy, Reading, read_choice
-from distract.core.records import Case, CaseResult, Judgment, Reply, Request, Role
+from distract.core.records import BASELINE, Case, CaseResult, Judgment, Reply, Request, Role, Row
 from distract.core.runs import LoadedRun, read_json
 from distract.core.store import Answerer
 from distract.core.usage import Tally
 from distract.judging.comparison import track_usage
 from distract.judging.consultation import consult
+from distract.judging.verdicts import outcome
+from distract.stats.measures import headline
+from distract.studies.anchors import session, view
+from distract.studies.anchors.anchor_file import AnchorSet, read_verdict
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import audit_case
-from distract.studies.drift import JudgeChanged, list_served_changes
+from distract.studies.listener import Listener
+from distract.studies.setup import Setup
 
 _SETTINGS = ("judge", "identity", "reference", "manner", "limit", "seed", "generator", "asking", "verifier")
 """Parameters that may differ between compared runs."""
-
-_LONG = 60
-"""Maximum number of characters of a setting to show."""
 
 
 def check_comparable(baseline: LoadedRun, run: LoadedRun) -> list[str]:
@@ -55,7 +58,8 @@ def unusable_reason(run: LoadedRun) -> str | None:
 
 def list_changes(baseline: LoadedRun, run: LoadedRun) -> list[str]:
     """List what differs between two comparable runs, the baseline's value first."""
-    return [line(note) for note in (*_differences(baseline, run), *_rewrite_differences(baseline, run))]
+    lists = (_differences, _rewrite_differences, _verdict_differences)
+    return [line(note) for list_notes in lists for note in list_notes(baseline, run)]
 
 
 def common_names(baseline: LoadedRun, run: LoadedRun) -> tuple[list[str], list[str]]:
@@ -78,13 +82,10 @@ def _obstacles(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
         names = ", then ".join(str(one["name"]) for one in data)
         yield f"their data are not the same ({names}); compare runs on one file"
     protocols, attacks = common_names(baseline, run)
-    for kind, shared, common in (
-        ("protocols", protocols, "protocol in common"),
-        ("attacks", attacks, "attack in common besides controls"),
-    ):
-        if not shared:
-            names = ", then ".join(" ".join(one.parameters[kind]) or "none" for one in (baseline, run))
-            yield f"they have no {common} ({names})"
+    kinds = {"protocol in common": protocols, "attack in common besides controls": attacks}
+    for kind in (kind for kind, shared in kinds.items() if not shared):
+        names = ", then ".join(" ".join(one.parameters[f"{kind.split()[0]}s"]) or "none" for one in (baseline, run))
+        yield f"they have no {kind} ({names})"
 
 
 def _differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
@@ -109,7 +110,7 @@ def _setting_changes(name: str, before: Any, now: Any) -> Iterator[str]:
         old_text, new_text = _format_value(old.get(key)), _format_value(new.get(key))
         # The manner repeats the seed of the run.
         if old_text != new_text and (name, key) != ("manner", "seed"):
-            texts = (text if len(text) <= _LONG else f"{text[:_LONG]}…" for text in (old_text, new_text))
+            texts = (text if len(text) <= 60 else f"{text[:60]}…" for text in (old_text, new_text))
             yield f"{f'{name}, {key}' if key else name}: {', then '.join(texts)}"
 
 
@@ -144,167 +145,149 @@ def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
         yield f"{texts} of both runs differ in their texts: they may explain a rise"
 
 
-ASKED = 8
-"""Number of requests to repeat; half of them with a narrow margin, if there are that many."""
-
 NARROW = 0.2
-"""Margin between the two largest probabilities below which a different judge is likely to decide differently."""
+"""Lead of the largest probability below which a different judge is likely to decide differently."""
+
+
+def _verdict_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
+    """Report whether the judge gave other verdicts on the same requests, before any rewrite."""
+    before, now = (
+        {(row.protocol, row.keys): _read_row(row, loaded) for row in loaded.rows if row.attack == BASELINE and row.keys}
+        for loaded in (baseline, run)
+    )
+    result = compare([one for one in before.items() if one[0] in now], lambda keys: [now[key] for key in keys])
+    if result.status != "unchanged":
+        yield f"the judge, on the same requests before any rewrite: {result.describe()}"
+
+
+def _read_row(row: Row, run: LoadedRun) -> Reading:
+    return Reading(outcome(row.judgments, headline("flip_rate", run.parameters["protocols"][row.protocol])))
 
 
 @dataclass(frozen=True, slots=True)
-class _StoredReply:
+class StoredReply:
+    """A stored reply that decides the verdict of an order; ``reread`` reads it with another reply in its place."""
+
     key: bytes
     request: Request
-    reply: Reply
-
-    @property
-    def margin(self) -> float:
-        largest = sorted(self.reply.probabilities or (), reverse=True)
-        return largest[0] - largest[1] if len(largest) > 1 else 1.0
-
-
-@dataclass(slots=True)
-class _ReplayedOrder:
-    """One order of a comparison, replayed from stored replies; ``rounds`` pairs requests with replies."""
-
-    protocol: Protocol
-    comparison: Comparison
-    rounds: list[tuple[Sequence[Request], Sequence[Reply]]] = field(default_factory=list)
-    judgment: Judgment | None = None
-
-    def plan(self) -> Plan[tuple[Judgment, ...]]:
-        """Ask, and record requests, replies and judgment."""
-        plan = consult(self.protocol, self.comparison)
-        self.judgment = yield from tap(plan, on_replies=lambda *round_: self.rounds.append(round_))
-        return (self.judgment,)
-
-    def read(self, old: Reply, new: Reply) -> Reading:
-        """Read the judgment with a new reply in the place of an old one."""
-        replay, rounds = _ReplayedOrder(self.protocol, self.comparison), iter(self.rounds)
-
-        def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
-            before, replies = next(rounds, (None, ()))
-            is_same = before is not None and [reply.key for reply in requests] == [reply.key for reply in before]
-            return [new if reply is old else reply for reply in replies] if is_same else PlanResult(None)
-
-        drive(track_usage(self.comparison.case.id, self.protocol, replay.plan()), answer)
-        # A plan that was cut short has no judgment.
-        return _read_outcome(replay.judgment)
+    reread: Callable[[Reply], Reading]
 
 
 def check_judge(
     judge: str, design: AuditConfig, cases: Sequence[Case], models: Mapping[Role, Answerer], tally: Tally
 ) -> None:
     """Repeat a few requests of a run whose replies are stored, and fail if the judge has changed."""
-    if not len(models["judge"][1]):
+    backend, store = models["judge"]
+    if not len(store):
         return
-    stored, verdicts = _find_stored(design, cases, models)
-    readable = [entry for entry in stored if entry.reply.probabilities or id(entry.reply) in verdicts]
-    chosen = _choose_stored([entry for entry in readable if entry.request.temperature == 0])
-    if not chosen:
-        if readable:
-            raise JudgeChanged(
-                f"cannot tell whether judge {judge} has changed since its verdicts were stored: all of them "
-                "are sampled; use --fresh to ask everything again, or --trust-store to rely on the store"
-            )
-        return
-    replies = _ask_again([entry.request for entry in chosen], models["judge"], tally)
-    checks = {
-        name: Discrepancy([_read(entry.reply, new, verdicts) for entry, new in zip(chosen, answers, strict=True)])
-        for name, answers in replies.items()
-    }
-    worst = max(checks, key=lambda name: checks[name].rank)
-    tally.checks["canary"] = _make_document(chosen, checks[worst])
-    if checks[worst].is_noise:
-        return
-    finding = f"answers {checks[worst].describe('stored')}"
-    if same := [name for name, check in checks.items() if check.is_noise]:
-        raise UsageError(
-            f"the servers disagree: {worst} {finding}, {same[0]} does not; name servers that run the same model"
+    stored = _find_stored(design, cases, models)
+    frozen = choose_stored([one for one in stored if one[0].request.temperature == 0])
+    if stored and not frozen:
+        raise JudgeChanged(
+            f"cannot tell whether judge {judge} has changed since its verdicts were stored: all of them are sampled; "
+            "use --fresh to ask everything again, or --trust-store to rely on the store"
         )
-    raise JudgeChanged(
-        f"the judge behind this name has changed: {judge} {finding}; use --fresh to ask everything again, "
-        "--judge-version TEXT to tell the new judge from the old, or --trust-store to rely on the store"
+    if not frozen:
+        return
+    with store.claims() as claims:
+        ask_probes("judge", models["judge"], tally, claims)
+    advice = (
+        "use --fresh to ask everything again, --judge-version TEXT to tell the new judge from the old, or "
+        "--trust-store to rely on the store"
     )
-
-
-def _make_document(chosen: Sequence[_StoredReply], check: Discrepancy) -> dict[str, Any]:
-    return {
-        "asked": len(chosen),
-        "differing": check.differing,
-        "largest_move": check.largest_move,
-        "answers": [
-            {"key": entry.request.key, "before": before.document, "now": now.document}
-            for entry, (before, now) in zip(chosen, check.pairs, strict=True)
-        ],
-    }
+    requests, other = [one.request for one, _ in frozen], "its stored replies"
+    compare_members(backend, frozen, requests, lambda one, new: one.reread(new), tally, "canary", other, advice)
 
 
 def _find_stored(
     design: AuditConfig, cases: Sequence[Case], models: Mapping[Role, Answerer]
-) -> tuple[list[_StoredReply], dict[int, _ReplayedOrder]]:
-    """Return the judge's stored replies to a run's requests, and by reply the comparison that it decides.
+) -> list[Frozen[StoredReply]]:
+    """Return the judge's stored replies that decide verdicts of a run, and these verdicts.
 
     Only the last replies of a comparison decide it. Earlier ones are analyses: another wording there changes no
     verdict.
     """
-    askings = list[_ReplayedOrder]()
+    deciding = dict[int, tuple[Callable[[Reply, Reply], Reading], Reading]]()
+    known = dict[bytes, tuple[Request, Reply]]()
 
     def ask(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
-        askings.append(_ReplayedOrder(protocol, comparison))
-        (judgment,) = yield from askings[-1].plan()
+        rounds = list[tuple[Sequence[Request], Sequence[Reply]]]()
+        judgment = yield from tap(consult(protocol, comparison), on_replies=lambda *one: rounds.append(one))
+        for reply in rounds[-1][1] if rounds else ():
+            reread = partial(_replay, protocol, comparison, rounds)
+            deciding.setdefault(id(reply), (reread, _read(judgment, protocol)))
         return judgment
 
-    watched = tuple(replace(protocol, ask=partial(ask, protocol)) for protocol in design.protocols)
-    parameters = replace(design, protocols=watched)
-    known = dict[bytes, _StoredReply]()
-    for case in cases:
-        _replay_plan(audit_case(case, parameters), models, known)
-    last = [(order.rounds[-1][1], order) for order in askings if order.judgment is not None and order.rounds]
-    verdicts = {id(reply): order for replies, order in reversed(last) for reply in replies}
-    return [order for order in known.values() if order.request.to == "judge"], verdicts
-
-
-def _replay_plan(plan: Plan[CaseResult], models: Mapping[Role, Answerer], known: dict[bytes, _StoredReply]) -> None:
-    """Drive a plan as far as replies are stored, and add them to ``known``."""
-
     def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[CaseResult]:
+        """Answer as far as replies are stored."""
         keys = [models[request.to][1].key(request) for request in requests]
         for role, (_, store) in models.items():
-            new = {
-                k: request for k, request in zip(keys, requests, strict=True) if request.to == role and k not in known
-            }
-            known.update((key, _StoredReply(key, new[key], reply)) for key, reply in store.get(list(new)).items())
-        replies = [known[key].reply if key in known else PENDING for key in keys]
+            pairs = zip(keys, requests, strict=True)
+            new = {key: request for key, request in pairs if request.to == role and key not in known}
+            known.update((key, (new[key], reply)) for key, reply in store.get(list(new)).items())
+        replies = [known[key][1] if key in known else PENDING for key in keys]
         return replies if is_enough(requests, replies) else PlanResult(CaseResult())
 
-    drive(plan, answer)
+    watched = tuple(replace(protocol, ask=partial(ask, protocol)) for protocol in design.protocols)
+    for case in cases:
+        drive(audit_case(case, replace(design, protocols=watched)), answer)
+    return [
+        (StoredReply(key, request, partial(own[0], reply)), own[1])
+        for key, (request, reply) in known.items()
+        if request.to == "judge" and (own := deciding.get(id(reply)))
+    ]
 
 
-def _choose_stored(readable: Sequence[_StoredReply]) -> list[_StoredReply]:
-    """Choose which requests to repeat: smallest keys, narrow margins first."""
-    ordered = sorted(readable, key=lambda entry: entry.key)
-    narrow = [entry for entry in ordered if entry.margin < NARROW][: ASKED // 2]
-    return narrow + [entry for entry in ordered if entry not in narrow][: ASKED - len(narrow)]
+def _replay(
+    protocol: Protocol,
+    comparison: Comparison,
+    rounds: Sequence[tuple[Sequence[Request], Sequence[Reply]]],
+    old: Reply,
+    new: Reply,
+) -> Reading:
+    """Read an order with a new reply in the place of an old one."""
+    left = iter(rounds)
+
+    def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
+        before, replies = next(left, ((), ()))
+        is_same = [request.key for request in requests] == [request.key for request in before]
+        return [new if reply is old else reply for reply in replies] if is_same else PlanResult(((None,), {}))
+
+    def plan() -> Plan[tuple[Judgment, ...]]:
+        return ((yield from consult(protocol, comparison)),)
+
+    (judgment,), _ = drive(track_usage(comparison.case.id, protocol, plan()), answer)
+    return _read(judgment, protocol)
 
 
-def _ask_again(requests: Sequence[Request], model: Answerer, tally: Tally) -> dict[str, list[Reply]]:
-    backend, store = model
-    with store.claims() as claims:
-        ask_probes("judge", model, tally, claims)
-    return ask_members(backend, requests, tally)
+def _read(judgment: Judgment | None, protocol: Protocol) -> Reading:
+    """Read a verdict; one in words with its scores, and None for an order that was cut short."""
+    if judgment is None or judgment.read == "choices":
+        return read_verdict((judgment,) if judgment else (), protocol)
+    return Reading((judgment.preferred, judgment.ratings or judgment.scores))
 
 
-def _read(old: Reply, new: Reply, verdicts: Mapping[int, _ReplayedOrder]) -> tuple[Reading, Reading]:
-    """Read an old and a new reply to the same request."""
-    if old.probabilities and new.probabilities:
-        return read_choice(old), read_choice(new)
-    order = verdicts.get(id(old))
-    if order is None:
-        return Reading("probabilities"), Reading("words")
-    return _read_outcome(order.judgment), order.read(old, new)
+def choose_stored(stored: Sequence[Frozen[StoredReply]]) -> list[Frozen[StoredReply]]:
+    """Choose which requests to repeat: smallest keys, narrow leads first."""
+    ordered = sorted(stored, key=lambda one: one[0].key)
+    narrow = [one for one in ordered if (1.0 if one[1].lead is None else one[1].lead) < NARROW][: ASKED // 2]
+    return narrow + [one for one in ordered if one not in narrow][: ASKED - len(narrow)]
 
 
-def _read_outcome(judgment: Judgment | None) -> Reading:
-    """Read the verdict without probabilities, which a reply in words does not have."""
-    return Reading(judgment and (judgment.preferred, judgment.ratings or judgment.scores))
+def require_anchors(
+    anchors: AnchorSet, setup: Setup, store: Path, listener: Listener, _: Mapping[Role, Answerer], tally: Tally
+) -> None:
+    """Fail if a judge is not the one that the anchors are of; only the tokens of the check count as the run's."""
+    chosen = session.choose_way(anchors, setup)
+    with session.open_rounds("check", chosen, anchors.anchors, store, Tally(tokens=tally.tokens)) as ask:
+        result = session.check(anchors, chosen, ask)
+    summary, path = view.summarise(result), anchors.path
+    tally.checks["anchors"] = view.check_document(anchors, chosen, result)
+    if result.status != "unchanged":
+        raise JudgeChanged(
+            f"{path}: the judge is not the one of the anchors: {summary}; `distract anchors check {path}` shows which "
+            "verdicts"
+        )
+    unused = f"{path}: the anchors were asked for by {anchors.protocol}, which this gate does not use"
+    is_used = anchors.protocol in [protocol.name for protocol in setup.protocols]
+    listener.say([f"{path}: {summary}", *view.list_notes(anchors, chosen), *([] if is_used else [unused])])

@@ -11,7 +11,7 @@ from typing import Any
 
 from distract.core import runs
 from distract.core.backend import RemoteBackend
-from distract.core.errors import UsageError
+from distract.core.errors import JudgeChanged, UsageError
 from distract.core.plugin import Protocol
 from distract.core.printable import count, line
 from distract.core.records import Case, Role
@@ -22,10 +22,9 @@ from distract.data.good_responses import pairs
 from distract.stats.measures import MEASURES
 from distract.stats.trials import Design, Measure
 from distract.studies.anchors.anchor_file import AnchorSet, read_anchors
-from distract.studies.anchors.session import estimate_check, require_anchors
+from distract.studies.anchors.session import choose_way, estimate
 from distract.studies.attack import session
 from distract.studies.attack.session import AttackSelection
-from distract.studies.drift import JudgeChanged
 from distract.studies.eligibility import Degradation, parse_attacks
 from distract.studies.execution import run_job, set_up
 from distract.studies.gate import finished as run_gate, identity, live
@@ -192,11 +191,13 @@ def _decide_live(
     job = live.prepare(audited, setup, own, listener.preview_gate)
     checks: list[Callable[[Mapping[Role, Answerer], Tally], None]] = []
     if anchors is not None:
-        checks.append(partial(require_anchors, anchors, setup, options.store or DEFAULT_PATH, listener))
+        checks.append(partial(identity.require_anchors, anchors, setup, options.store or DEFAULT_PATH, listener))
         remark = (
             f"before that, {count(len(anchors.anchors), 'comparison')} of {line(str(anchors.path))} are judged again"
         )
-        job = replace(job, remarks=(*job.remarks, remark), before=partial(estimate_check, anchors, setup))
+        job = replace(
+            job, remarks=(*job.remarks, remark), before=partial(estimate, choose_way(anchors, setup), anchors.anchors)
+        )
     # Local and planted models are identified by their content.
     if isinstance(setup.backend, RemoteBackend) and not options.trust_store:
         checks.append(partial(identity.check_judge, setup.judge, session.audit_config(audited, setup), job.cases))

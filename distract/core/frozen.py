@@ -1,0 +1,191 @@
+"""Frozen verdicts: whether the judge that answers now is the one that gave them.
+
+They come from a file (anchors), the store (the canary of a gate), the first of several servers, or another run. A
+server does not say which weights answer, and one that batches does not repeat a text letter by letter, nor a
+probability digit by digit. So only verdicts count, and moves of probabilities too large for noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, TypeVar
+
+from distract.core.printable import count, line
+
+Q = TypeVar("Q")
+
+DIFFERING, MOVE = 2, 0.1
+"""This many changes are no noise; a verdict changes if it differs, or if a probability moves by more than this."""
+
+REPLACED = 0.22
+"""Share of differing verdicts from which the answers are another judge's: as likely if it changed a tenth of its
+verdicts as if it differs in two fifths."""
+
+FALSE_ALARM = 0.01
+"""Largest chance that the flickering of an unchanged judge counts as a drift."""
+
+Status = Literal["unchanged", "drifted", "replaced"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A verdict as read, and the shares behind it: probabilities, or scores as places on their scale (0 to 1)."""
+
+    outcome: object
+    shares: tuple[float, ...] | None = None
+
+    @property
+    def lead(self) -> float | None:
+        """The lead of the largest share over the next; None without shares."""
+        if not self.shares:
+            return None
+        first, second = sorted(self.shares, reverse=True)[:2]
+        return first - second
+
+    @property
+    def document(self) -> dict[str, Any]:
+        shares = None if self.shares is None else [round(share, 4) for share in self.shares]
+        return {"verdict": self.outcome, "shares": shares}
+
+
+@dataclass(frozen=True, slots=True)
+class Steadiness:
+    """How a judge answered the same requests twice, when its verdicts were frozen; all 0 if its weights are known."""
+
+    asked: int = 0  # comparisons asked twice
+    flickering: int = 0  # those with two different verdicts, which are not frozen
+    largest_move: float | None = None  # largest move of a share among the others
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.flickering <= self.asked <= 10**6 or not 0 <= (self.largest_move or 0) <= 1:
+            raise ValueError("its steadiness is no count of verdicts")
+
+
+Frozen = tuple[Q, Reading]
+"""A question, and the verdict that a judge gave on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[Q]):
+    """A verdict then and now."""
+
+    question: Q
+    before: Reading
+    now: Reading
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether the verdict itself changed, and not only its probabilities."""
+        return self.before.outcome != self.now.outcome
+
+    @property
+    def move(self) -> float | None:
+        """The largest distance between shares; None if a verdict has none, or others."""
+        before, now = self.before.shares, self.now.shares
+        if not before or not now or len(before) != len(now):
+            return None
+        return max(abs(one - two) for one, two in zip(before, now, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Recheck(Generic[Q]):
+    """What became of the judge of frozen verdicts."""
+
+    status: Status
+    asked: int  # repeats included
+    answers: tuple[Change[Q], ...]  # every verdict, as first asked for
+    changes: tuple[Change[Q], ...]  # those that are no noise
+
+    @property
+    def turned(self) -> list[Change[Q]]:
+        return [change for change in self.changes if change.is_turned]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The check as a run records it."""
+        differing = len(self.turned)
+        counts = {"asked": self.asked, "differing": differing, "moved": len(self.changes) - differing}
+        return {"status": self.status, **counts, "largest_move": find_largest_move(self.answers)}
+
+    def describe(self, share: str = "") -> str:
+        """State the result; ``share`` follows the number of differing verdicts."""
+        total, moves = len(self.answers), [change.move or 0.0 for change in self.changes if not change.is_turned]
+        if not self.changes:
+            return f"{self.status}: all {total} verdicts are as frozen"
+        away = (
+            f"; {count(len(moves), 'other')} kept the verdict with probabilities up to {max(moves, default=0):.2f} away"
+        )
+        return f"{self.status}: {len(self.turned)} of {count(total, 'verdict')} differ{share}{away if moves else ''}"
+
+
+def find_largest_move(changes: Sequence[Change[Any]]) -> float | None:
+    """The largest move of any share; None if no verdict has shares."""
+    moves = [change.move for change in changes if change.move is not None]
+    return round(max(moves), 4) if moves else None
+
+
+def compare(
+    frozen: Sequence[Frozen[Q]],
+    ask: Callable[[Sequence[Q]], Sequence[Reading]],
+    steadiness: Steadiness | None = None,
+    repeats: int = 0,
+) -> Recheck[Q]:
+    """Ask for frozen verdicts again, and ``repeats`` times more for those that change each time.
+
+    Without ``steadiness``, the judge's noise is unknown.
+    """
+    noise = MOVE + ((steadiness and steadiness.largest_move) or 0.0)
+
+    def is_changed(change: Change[Q]) -> bool:
+        return change.is_turned or (change.move or 0.0) > noise
+
+    answers = [Change(*one, now) for one, now in zip(frozen, ask([question for question, _ in frozen]), strict=True)]
+    changes, asked = list(filter(is_changed, answers)), len(answers)
+    for _ in range(repeats):
+        asked += len(changes)
+        again = ask([change.question for change in changes]) if changes else ()
+        changes = [one for one, now in zip(changes, again, strict=True) if is_changed(replace(one, now=now))]
+    status: Status = "unchanged"
+    # Where nothing was asked twice, a move too large for noise tells by itself.
+    has_moved = steadiness is None and any((change.move or 0.0) > noise for change in changes)
+    needed = 1 if has_moved else count_needed(len(frozen), steadiness)
+    if len(changes) >= needed:
+        is_other = sum(change.is_turned for change in changes) >= count_replaced(len(frozen), needed)
+        status = "replaced" if is_other else "drifted"
+    return Recheck(status, asked, tuple(answers), tuple(changes))
+
+
+def count_needed(total: int, steadiness: Steadiness | None = None) -> int:
+    """The number of changes, among ``total`` verdicts, from which a judge has drifted.
+
+    No change of a judge whose weights are known is noise. Else, a prompt whose verdict flickers with chance q is seen
+    to do so with chance 2q(1 - q) when it is asked twice, and passes as changed three times with q²(1 - q)², which is
+    at most an eighth of that.
+    """
+    if steadiness is None:
+        return DIFFERING
+    if not steadiness.asked:
+        return 1
+    steady = steadiness.asked - steadiness.flickering
+    mean = steadiness.flickering / 8 * total / steady if steady else 0.0
+    needed, below, term = 0, 0.0, math.exp(-mean)  # of Poisson's distribution
+    while needed < DIFFERING or (1 - below > FALSE_ALARM and needed <= total):
+        needed, below, term = needed + 1, below + term, term * mean / (needed + 1)
+    return needed
+
+
+def count_replaced(total: int, needed: int) -> int:
+    """The number of differing verdicts from which the answers are another judge's."""
+    return max(math.ceil(REPLACED * total), needed)
+
+
+def list_served_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Say what a server reported about its judge, where none of it is what it reported before."""
+    for name, title in (("reported", "the server named the model"), ("fingerprints", "it named its configuration")):
+        roles = [one.get(name) for one in (before, now)]
+        named = [one.get("judge") if isinstance(one, Mapping) else None for one in roles]
+        then, today = (sorted(line(str(x)) for x in one) if isinstance(one, list | tuple) else [] for one in named)
+        if then and today and not {*then} & {*today}:
+            yield f"{title} {', '.join(then)}, then {', '.join(today)}"
