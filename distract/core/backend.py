@@ -118,6 +118,9 @@ class PooledBackend(Backend, Protocol):
     def members(self) -> Mapping[str, Backend]:
         """A backend for each server that is not left out, by name, that asks this one alone; at least one."""
 
+    def hurry(self) -> Backend:
+        """Return the same model, giving up soon where a server does not answer."""
+
     def leave_out(self, member: str) -> None:
         """Send nothing more to a server."""
 

@@ -131,14 +131,17 @@ def poll_members(backend: Backend, poll: Callable[[Backend], T]) -> dict[str, T]
     members = backend.members if isinstance(backend, PooledBackend) else {"the model": backend}
     results: dict[str, T] = {}
     faults: dict[str, BackendError] = {}
-    for name, member in members.items():
-        try:
-            results[name] = poll(member)
-        except BackendError as error:
-            faults[name] = error
+    # A server that hangs must not hold up the others for long; where none answers, each gets its time.
+    for is_hasty in (True, False) if len(members) > 1 else (False,):
+        for name, member in members.items() if not results else ():
+            try:
+                results[name] = poll(member.hurry() if is_hasty and isinstance(member, PooledBackend) else member)
+            except BackendError as error:
+                faults[name] = error
     if not results:
         raise next(iter(faults.values()))
-    for name, fault in faults.items():
+    for name in [name for name in faults if name not in results]:
+        fault = faults[name]
         if isinstance(backend, PooledBackend):
             backend.leave_out(name)
         print(f"distract: {fault}; this run goes on without {name}", file=sys.stderr, flush=True)
@@ -147,9 +150,13 @@ def poll_members(backend: Backend, poll: Callable[[Backend], T]) -> dict[str, T]
 
 def ask_member(member: Backend, requests: Sequence[Request], tally: Tally) -> list[Reply]:
     """Ask one server; its replies are not stored."""
-    batches = member.reply(requests, frozenset(range(len(requests))))
-    replies = dict(pair for batch in batches for pair in batch)
-    tally.count_tokens(requests[0].to, list(replies.values()))
+    replies: dict[int, Reply] = {}
+    for _ in range(2):  # as a run asks again for what was not answered
+        missing = [index for index in range(len(requests)) if index not in replies or not replies[index].answered]
+        batches = member.reply([requests[index] for index in missing], frozenset(range(len(missing))))
+        arrivals = {missing[index]: reply for batch in batches for index, reply in batch} if missing else {}
+        tally.count_tokens(requests[0].to, list(arrivals.values()))
+        replies |= arrivals
     if silent := [reply.failure for reply in replies.values() if not reply.answered]:
         many = f"{len(silent)} of {count(len(requests), 'request')}"
         raise BackendError(f"{many} to check the judge got {silent[0]}")

@@ -109,6 +109,26 @@ def test_a_server_that_returns_gets_requests_again(tmp_path: Path) -> None:
     assert len([t for t in begin if t - begin[19] > 1.0]) > 40
 
 
+def test_two_servers_that_fail_every_other_time_do_what_one_would(tmp_path: Path) -> None:
+    """Both fail while they are compared, which was the end after one answer."""
+
+    def flap() -> FakeServer:
+        calls: list[int] = []
+
+        def reply(request: ReceivedRequest) -> Answer:
+            calls.append(1)
+            return Answer(opinion(request)) if len(calls) % 6 < 3 else Answer({"error": {"message": "restarting"}}, 503)
+
+        return FakeServer(reply)
+
+    with flap() as one, flap() as two:
+        result = run_process(
+            *ATTACK, "--limit", 8, "--concurrency", AT_ONCE, "--judge", judge(one, two), folder=tmp_path
+        )
+    assert result.code == 0, result.err
+    assert len(rows(tmp_path)) > 1000
+
+
 @pytest.mark.parametrize("answer", [refusal(400, "model not loaded"), Answer(b"<html>")])
 def test_requests_that_a_broken_server_refuses_go_to_the_other(answer: Answer, tmp_path: Path) -> None:
     """It answers at once, and must neither swallow the run nor hold up the server that works."""

@@ -22,9 +22,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, NoReturn
-from urllib.parse import urlsplit
 
 from distract.core.errors import UsageError
+from distract.core.printable import hide_credentials
 from distract.judging.functions import modules
 from distract.judging.functions.adaptation import NeighbourJudge
 from distract.judging.functions.declaration import JudgeFunction
@@ -361,8 +361,7 @@ def _find_address(value: Any, kind: type) -> str:
     """Describe a client, a logger, a lock, a thread or an open file by its type and address; empty for others."""
     tops = {str(base.__module__).partition(".")[0] for base in kind.__mro__}
     if tops & _CLIENTS and hasattr(kind, "base_url"):
-        url = urlsplit(str(value.base_url))
-        return f"client {url.scheme}://{url.hostname}:{url.port}{url.path}"
+        return f"client {hide_credentials(str(value.base_url).partition('?')[0])}"
     if "_io" in tops and hasattr(value, "name"):
         return f"file {value.name} {getattr(value, 'mode', '')}"
     named = [base for base in kind.__mro__ if "Logger" in base.__qualname__]

@@ -292,9 +292,13 @@ class OpenAI:
             if not endpoint.facts.is_left_out:
                 members[endpoint.url] = member = copy(self)
                 member._endpoints, member._shared = [endpoint], copy(self._shared)
-                # A server that hangs must not hold up the others for long.
-                member._attempts = min(self._attempts, 2) if len(self._endpoints) > 1 else self._attempts
         return members
+
+    def hurry(self) -> OpenAI:
+        """See ``PooledBackend.hurry``."""
+        backend = copy(self)
+        backend._attempts = min(self._attempts, 2)
+        return backend
 
     def leave_out(self, member: str) -> None:
         """See ``PooledBackend.leave_out``."""
