@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
 from distract.core.errors import DataError, UsageError, install_command
+from distract.data.json_stream import MOST_LINE
 
 PARQUET = "Parquet"
 _BATCH = 1 << 13
@@ -35,7 +36,7 @@ def open_file(open_input: Callable[[], BinaryIO], where: str, form: str) -> tupl
                     if batch is None:
                         return
                     batch.validate(full=True)  # offsets of a damaged file point anywhere
-                    columns = [_read_texts(library, batch.column(name)).to_pylist() for name in names]
+                    columns = [_read_cells(library, batch.column(name), where, number) for name in names]
                 for values in zip(*columns, strict=True):
                     number += 1
                     yield number, values
@@ -47,12 +48,17 @@ def open_file(open_input: Callable[[], BinaryIO], where: str, form: str) -> tupl
         return tuple(schema.names), select
 
 
-def _read_texts(library: Any, column: Any) -> Any:
-    """A column; some writers mark texts as bytes."""
+def _read_cells(library: Any, column: Any, where: str, before: int) -> list[object]:
+    """The cells of a column, after a number of rows before it; some writers mark texts as bytes."""
+    if column.nbytes > MOST_LINE and hasattr(column[0], "as_buffer"):
+        for line, cell in enumerate(column, before + 1):
+            if cell.is_valid and cell.as_buffer().size > MOST_LINE:
+                problem = f"has a cell of more than {MOST_LINE >> 20} MB; shorten it, or leave the row out"
+                raise DataError(problem, path=where, line=line)
     if library.types.is_binary(column.type):
         with suppress(library.ArrowInvalid):
-            return column.cast(library.large_string())
-    return column
+            return list(column.cast(library.large_string()).to_pylist())
+    return list(column.to_pylist())
 
 
 def _import_library(where: str) -> Any:
@@ -85,7 +91,7 @@ def _translate_errors(where: str, form: str, row: int | None = None) -> Iterator
     errors = sys.modules["pyarrow"].ArrowException
     try:
         yield
-    except (errors, ValueError, OverflowError, OSError) as error:
+    except (errors, ValueError, OverflowError, OSError, MemoryError) as error:
         problem = f"is not a readable {form} file" if row is None else "cannot be read from this row on"
         raise DataError(
             f"{problem} ({next(iter(str(error).splitlines()), 'damaged')})", path=where, line=row
