@@ -7,6 +7,8 @@ are read as one table.
 from __future__ import annotations
 
 import importlib
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -27,7 +29,7 @@ def open_file(open_input: Callable[[], BinaryIO], where: str, form: str) -> tupl
 
     def select(names: Sequence[str], size: int = _BATCH) -> Rows:
         number = 0
-        with open_input() as file:
+        with _open_native(library, open_input, where) as file:
             with _translate_errors(where, form):
                 batches = _read_batches(library, file, form, [*dict.fromkeys(names)], size)
             while True:
@@ -41,7 +43,7 @@ def open_file(open_input: Callable[[], BinaryIO], where: str, form: str) -> tupl
                     number += 1
                     yield number, values
 
-    with open_input() as file, _translate_errors(where, form):
+    with _translate_errors(where, form), _open_native(library, open_input, where) as file:
         schema = (
             library.parquet.ParquetFile(file).schema_arrow if form == PARQUET else _open_arrow(library, file).schema
         )
@@ -69,7 +71,7 @@ def _import_library(where: str) -> Any:
         raise UsageError(f"{where}: needs pyarrow, which is not installed: {install_command('parquet')}") from error
 
 
-def _read_batches(library: Any, file: BinaryIO, form: str, names: list[str], size: int) -> Iterator[Any]:
+def _read_batches(library: Any, file: Any, form: str, names: list[str], size: int) -> Iterator[Any]:
     if form == PARQUET:
         yield from library.parquet.ParquetFile(file).iter_batches(batch_size=size, columns=names)
         return
@@ -80,7 +82,24 @@ def _read_batches(library: Any, file: BinaryIO, form: str, names: list[str], siz
             yield batch.slice(start, size)
 
 
-def _open_arrow(library: Any, file: BinaryIO) -> Any:
+@contextmanager
+def _open_native(library: Any, open_input: Callable[[], BinaryIO], where: str) -> Iterator[Any]:
+    """Open an input as pyarrow's own file: its threads abort the process if they close Python's own at the exit."""
+    with open_input() as file:
+        name = getattr(file, "name", None)
+        if not file.seekable():
+            raise DataError("holds a table of columns, compressed by gzip; expand it", path=where)
+        if isinstance(name, str | bytes):
+            native = library.OSFile(os.fsencode(name))
+        else:
+            with library.BufferOutputStream() as memory:
+                shutil.copyfileobj(file, memory)
+                native = library.BufferReader(memory.getvalue())
+    with native:
+        yield native
+
+
+def _open_arrow(library: Any, file: Any) -> Any:
     begin = file.read(6)
     file.seek(0)
     return library.ipc.open_file(file) if begin == b"ARROW1" else library.ipc.open_stream(file)
