@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from distract.core.records import Case, Constraint, Judgment, Outcome, Request, Response, Slots
     from distract.data import constraints
     from distract.judging import instructions, orders, parsers, verdicts
-    from distract.judging.functions.declaration import judge
+    from distract.judging.functions.declaration import judge, sent
     from distract.judging.judge import Judge
     from distract.models.options import setting
     from distract.models.provider import Provider
@@ -72,6 +72,7 @@ __all__ = [
     "orders",
     "parsers",
     "prompts",
+    "sent",
     "setting",
     "strategies",
     "verdicts",
@@ -117,6 +118,7 @@ _MODULES = {
     "orders": "distract.judging.orders",
     "parsers": "distract.judging.parsers",
     "prompts": "distract.core.prompts",
+    "sent": "distract.judging.functions.declaration",
     "setting": "distract.models.options",
     "strategies": "distract.testing.strategies",
     "verdicts": "distract.judging.verdicts",

@@ -13,6 +13,7 @@ import click
 from distract.cli.pages import check_out
 from distract.cli.shared import echo, report_usage, safe_line
 from distract.cli.terminal import DryRun, PlanView, cost_document, count_stored, stored_lines, terminal
+from distract.core.backend import describe_rendering
 from distract.core.errors import redirect_output
 from distract.core.usage import format_dollars
 
@@ -51,7 +52,7 @@ class Inquiry:
         estimate, stored = self.most(), count_stored(self.models, store)
         requests = ", ".join(f"{name} {number:,}" for name, number in estimate.requests.items())
         plan = f"plan: at most these requests: {requests or 'none'}; about {estimate.prompt_tokens:,} prompt tokens"
-        lines, price = [self.heading, plan], self.prices.get(next(iter(self.models)))
+        lines, price = [self.heading, *describe_rendering(self.models), plan], self.prices.get(next(iter(self.models)))
         if price:
             dollars = format_dollars(price.of(estimate.prompt_tokens, estimate.answer_tokens))
             lines.append(f"cost: at most about {dollars}")

@@ -39,6 +39,7 @@ def try_judge(options: _Options) -> None:
     JUDGE is a name as for --judge, or a judge file (judge.toml). Run this first with a judge or a prompt of your own.
     """
     from distract.core import registry
+    from distract.core.backend import RemoteBackend, describe_rendering
     from distract.core.errors import redirect_output
     from distract.judging import trial, trial_view
     from distract.models.opener import open_models
@@ -57,10 +58,14 @@ def try_judge(options: _Options) -> None:
     else:
         with redirect_output(), consult(judge, backend, opened.prices, options) as asker:
             trials = [trial.try_protocol(asker, protocol, pair) for protocol in chosen]
+    notes = describe_rendering({"judge": backend})
+    if isinstance(backend, RemoteBackend) or backend.identity.get("engine") == "inspect":
+        notes.append("the server renders these messages by a chat template of its own, which is not shown")
     if options.as_json:
-        echo_json({"judge": judge, "case": case.id, "trials": [trial_view.trial_document(one) for one in trials]})
+        documents = [trial_view.trial_document(one) for one in trials]
+        echo_json({"judge": judge, "case": case.id, "notes": notes, "trials": documents})
     else:
-        for text in trial_view.show_trials(judge, case.id, trials):
+        for text in trial_view.show_trials(judge, case.id, trials, notes):
             echo(text)
     if terminal().is_dry:
         if not options.as_json:

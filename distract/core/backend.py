@@ -12,8 +12,18 @@ from typing import Any, Protocol, runtime_checkable
 
 from distract.core import plugin
 from distract.core.errors import DistractError
-from distract.core.records import Reply, Request
+from distract.core.records import Reply, Request, Role
 from distract.core.signals import is_stopping
+
+DATE: Mapping[str, str] = {
+    "%d": "26", "%-d": "26", "%e": "26", "%b": "Jul", "%B": "July", "%m": "07", "%-m": "7", "%Y": "2024", "%y": "24",
+    "%a": "Fri", "%A": "Friday", "%j": "208", "%F": "2024-07-26", "%H": "00", "%I": "12", "%M": "00", "%S": "00",
+    "%p": "AM",
+}  # fmt: skip
+"""The date that chat templates write as today's, by format code: one that moves would change a judge overnight."""
+
+TEMPLATE: Mapping[str, Any] = {"enable_thinking": False, "date_string": f"{DATE['%d']} {DATE['%b']} {DATE['%Y']}"}
+"""Values for chat templates on every engine and server: a verdict must not depend on who runs the model."""
 
 Batch = Sequence[tuple[int, Reply]]
 """Replies that became available together, each with the index of its request."""
@@ -165,6 +175,14 @@ class OwnBackend(Backend, Protocol):
 def own_protocols(backend: Backend) -> tuple[plugin.Protocol, ...]:
     """Return the protocols that a backend brings; empty for most."""
     return backend.protocols if isinstance(backend, OwnBackend) else ()
+
+
+def describe_rendering(models: Mapping[Role, Backend]) -> list[str]:
+    """Say what had to be changed about prompts that chat templates make, by the identities of models."""
+    thinking = "opens a thought, which is closed at once: the model answers without thinking"
+    changes = {"thinking": thinking, "date": f"writes today's date, for which it gets {TEMPLATE['date_string']}"}
+    pairs = [(role, changes[name]) for role, one in models.items() for name in changes if name in one.identity]
+    return [f"the chat template of the {role} {change}" for role, change in pairs]
 
 
 def find_limit(stream: Stream) -> float:

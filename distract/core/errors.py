@@ -24,6 +24,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from distract.core.printable import hide_credentials, line
@@ -95,7 +96,8 @@ def list_names(names: Sequence[str]) -> str:
 
 
 def install_command(extra: str) -> str:
-    return f'pip install ".[{extra}]" in the source folder of distract'
+    limits = "" if extra == "vllm" else "-c constraints.txt "  # vLLM pins a torch of its own
+    return f'pip install {limits}".[{extra}]" in the source folder of distract'
 
 
 def write_error(error: OSError, path: object, remedy: str) -> Exception:
@@ -209,10 +211,15 @@ def restore_output() -> Iterator[None]:
 
 @contextmanager
 def redirect_output() -> Iterator[None]:
-    """Send standard output to stderr, also that of C code and of child processes: stdout is for our document alone."""
+    """Send standard output to stderr, also that of C code and of child processes: stdout is for our document alone.
+
+    The working folder, which user code may change, is the same again at the end, because paths are relative to it.
+    """
     import ctypes
 
-    stdout, descriptor = sys.stdout, None
+    stdout, descriptor, folder = sys.stdout, None, None
+    with suppress(OSError):  # it may be gone
+        folder = Path.cwd()
     with suppress(Exception):  # where it is closed, nothing needs protection
         descriptor = os.dup(1)
         stdout.flush()
@@ -228,6 +235,8 @@ def redirect_output() -> Iterator[None]:
             ctypes.CDLL(None).fflush(None)  # the buffer of C's printf
             sys.__stdout__.flush()  # type: ignore[union-attr]
         sys.stdout = stdout
+        with suppress(OSError):
+            os.chdir(folder or Path())
         if descriptor is not None:
             os.dup2(descriptor, 1)
             os.close(descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,7 +18,7 @@ from distract.core.errors import write_error
 from distract.core.locks import occupy
 from distract.core.loop import execute
 from distract.core.plan import Plan
-from distract.core.printable import count
+from distract.core.printable import count, line
 from distract.core.recorder import Recorder, set_texts
 from distract.core.records import NO_REPLY, Case, CaseResult, KeepText, Reply, Request, Rewrite, Role, Row
 from distract.core.runs import LoadedRun, checksum
@@ -164,6 +165,9 @@ def open_stores(models: Mapping[Role, Backend], path: Path) -> Iterator[dict[Rol
                 store.renew()
         yield opened
         _check_stores(opened)
+        for backend in models.values():
+            if note := getattr(backend, "review", str)():  # of a function, which may change while it answers
+                print(f"distract: {line(note)}", file=sys.stderr, flush=True)
 
 
 def _check_stores(models: Mapping[Role, Answerer]) -> None:

@@ -51,6 +51,12 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
 NO_REFERENCE = "no reference in the data"
 
 _NAMES = {name: slot for slot, names in PLACEHOLDERS.items() for name in names}
+_NAME = rf"({'|'.join(_NAMES)})"
+_FOREIGN = re.compile(
+    rf"\{{\{{\s*{_NAME}\s*(?:\|[^{{}}\n]*)?\}}\}}|\$\{{{_NAME}\}}(?!\$)|\${_NAME}\b(?!\$)"
+    r"""|\{\{\s*(["'][^"'\n]*["'])\s*:"""
+)
+"""Placeholders of other tools; not mathematics between two dollar signs."""
 _VERDICT = re.compile(r"^\[verdict\][ \t]*(?:\n|\Z)", re.MULTILINE)
 _ROLE = re.compile(r"^\[(?:system|user|assistant|prefill)\][ \t]*$", re.MULTILINE)
 _SETTINGS = ("max_tokens", "temperature")
@@ -201,6 +207,14 @@ def _parse_prompt(path: Path, text: str, body: str) -> Prompt:
     fail = partial(_fail_placeholder, path, text)
     parts = tuple((role, tuple(_rename(pieces, fail))) for role, pieces in prompt.parts)
     slots = frozenset(piece for _, pieces in parts for piece in pieces[1::2])
+    for match in _FOREIGN.finditer(body):
+        braces, wrapped, bare, key = match.groups()
+        if braces:
+            fail(match[0], f"has two braces; write {{{braces}}}")
+        if key:
+            fail(match[0], f"has two braces, which the judge would see; write {{{key}: …}}")
+        if wrapped or _NAMES[bare] not in slots:
+            fail(match[0], f"{'shows a dollar sign' if wrapped else 'is no placeholder'}; write {{{wrapped or bare}}}")
     pair = slots & {"response_a", "response_b"}
     if pair and "response" in slots:
         fail("{response}", "shows one response, but {response_a} and {response_b} show two; use either")
@@ -219,9 +233,7 @@ def _rename(pieces: tuple[str, ...], fail: Any) -> list[str]:
     renamed = [pieces[0]]
     for name, after in zip(pieces[1::2], pieces[2::2], strict=True):
         is_literal = renamed[-1].endswith("{") and after.startswith("}")
-        if is_literal and name in _NAMES:
-            fail(f"{{{{{name}}}}}", f"has two braces; write {{{name}}}")
-        elif is_literal:
+        if is_literal:
             renamed[-1] += f"{name}{after}"
         elif name in _NAMES:
             renamed += [_NAMES[name], after]
@@ -232,12 +244,12 @@ def _rename(pieces: tuple[str, ...], fail: Any) -> list[str]:
 
 
 def _fail_placeholder(path: Path, text: str, placeholder: str, problem: str) -> NoReturn:
-    raise DataError(f"{placeholder} {problem}", path=path, line=first_mention(text, [placeholder]))
+    raise DataError(f"{' '.join(placeholder.split())} {problem}", path=path, line=first_mention(text, [placeholder]))
 
 
 _OPTIONS = ("base_url", "concurrency", "timeout", "engine", "dtype", "quantization")
 KEYS = ("model", "prompt", "prompt_file", "verdict", "temperature", "max_tokens", *_OPTIONS, "model_options")
-_SECRET = re.compile(r"(?i)(?:.*[-_])?(?:api[-_]?key|key|token|secret|password)")
+SECRET = re.compile(r"(?i)(?:.*[-_])?(?:api[-_]?key|key|token|secret|password)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +287,7 @@ def read_judge(path: Path) -> JudgeFile:
 
     options = table.get("model_options", {})
     for key in (*table, *(options if isinstance(options, dict) else ())):
-        if _SECRET.fullmatch(key):
+        if SECRET.fullmatch(key):
             fail("keys are never read from a file; set OPENAI_API_KEY or DISTRACT_API_KEY in the environment", key)
     for key in table:
         if key not in KEYS:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from importlib import import_module
 from types import MappingProxyType
+from typing import Any
+from unittest.mock import patch
 
 from distract.core.errors import DataError, UnknownName, UsageError
 from distract.core.plan import PlanResult, step, tap
@@ -13,8 +20,12 @@ from distract.core.printable import line
 from distract.core.records import Case, Judgment, Outcome, Reply, Request, Response
 from distract.data import datasets
 from distract.judging import comparison as comparisons, verdicts
+from distract.judging.functions.backend import FunctionBackend
+from distract.judging.functions.declaration import RECORDS, sent
 from distract.judging.judge import Judge
+from distract.judging.judge_file import SECRET
 from distract.judging.orders import DEFAULT, Manner, Orders, ask_in_orders
+from distract.models.server.secrets import MARK, scrubber
 
 PAIR = Case(
     "built-in",
@@ -42,6 +53,8 @@ class OrderTrial:
     title: str
     exchanges: tuple[tuple[Request, Reply | None], ...]
     judgments: tuple[Judgment, ...] = ()
+    # What a function sent, by the key of the request; an empty key for threads of its own.
+    sent: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +130,49 @@ def try_protocol(judge: Judge | None, protocol: Protocol, comparison: Comparison
             continue
         exchanges: list[tuple[Request, Reply | None]] = []
         # A plain list is answered as a whole, so there is a reply to each request.
-        judgments = judge.run(tap(plan, list, lambda *both, to=exchanges: to.extend(zip(*both, strict=True))))
-        orders.append(OrderTrial(title, tuple(exchanges), judgments))
+        with record_sent(isinstance(judge.backend, FunctionBackend)) as record:
+            judgments = judge.run(tap(plan, list, lambda *both, to=exchanges: to.extend(zip(*both, strict=True))))
+        only = exchanges[0][0].key if len(exchanges) == 1 else ""
+        texts: dict[str, list[str]] = {}
+        for key, text in dict.fromkeys(record):  # a repeated attempt sends the same again
+            texts.setdefault(key or only, []).append(text)
+        orders.append(OrderTrial(title, tuple(exchanges), judgments, texts))
     return Trial(protocol, tuple(orders))
+
+
+@contextmanager
+def record_sent(is_function: bool) -> Iterator[list[tuple[str, str]]]:
+    """Record what a judge function sends to models: through httpx, or by its own account; keys are left out."""
+    record: list[tuple[str, str]] = []
+    with ExitStack() as stack:
+        for name in ("httpx", "httpx2") if is_function else ():
+            with suppress(Exception):  # it need not be installed
+                module = import_module(name)
+                for client in (module.Client, module.AsyncClient):
+                    stack.enter_context(patch.object(client, "send", _announce(vars(client)["send"])))
+        RECORDS.append(record)
+        stack.callback(lambda: RECORDS.remove(record))
+        yield record
+    scrub = scrubber([value for name, value in os.environ.items() if SECRET.fullmatch(name)])
+    record[:] = [(key, scrub(text)) for key, text in record]
+
+
+def _announce(send: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a client's ``send`` say what it sends."""
+
+    @wraps(send)
+    def announce(client: Any, request: Any, *arguments: Any, **options: Any) -> Any:
+        with suppress(Exception):  # the content of a stream is unknown
+            sent(_word_body(request.content))
+        return send(client, request, *arguments, **options)
+
+    return announce
+
+
+def _word_body(body: bytes) -> str:
+    """Return the messages of a request to a model, then everything else; no other content, which may hold a key."""
+    document = json.loads(body, object_hook=lambda one: {k: MARK if SECRET.fullmatch(k) else v for k, v in one.items()})
+    parts = []
+    if isinstance(document, dict) and all(isinstance(one, dict) for one in document.get("messages", ())):
+        parts = [f"[{one.get('role')}]\n{one.get('content')}" for one in document.pop("messages", ())]
+    return "\n".join([*parts, json.dumps(document, ensure_ascii=False)])

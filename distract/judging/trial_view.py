@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from distract.core.printable import clean_text, line
+from distract.core.printable import clean_text, line, shorten
 from distract.core.records import Judgment, Outcome, ParseFailure, Reply, Request
 from distract.judging.trial import OrderTrial, Trial
 
@@ -25,6 +25,7 @@ def trial_document(trial: Trial) -> dict[str, Any]:
                     _exchange_document(*exchange, reading)
                     for exchange, reading in _readings(order, trial.protocol.pass_mark)
                 ],
+                "sent": order.sent,
                 "judgments": [
                     {
                         "preferred": one.preferred,
@@ -62,9 +63,10 @@ def _exchange_document(request: Request, reply: Reply | None, reading: str) -> d
     }
 
 
-def show_trials(judge: str, case: str, trials: Sequence[Trial]) -> Iterator[str]:
-    """Return trials as lines to print."""
+def show_trials(judge: str, case: str, trials: Sequence[Trial], notes: Sequence[str] = ()) -> Iterator[str]:
+    """Return trials as lines to print; ``notes`` are about their prompts."""
     yield f"judge {line(judge)} · case {line(case)}"
+    yield from map(line, notes)
     for trial in trials:
         yield ""
         yield from _trial_lines(trial)
@@ -85,15 +87,23 @@ def _trial_lines(trial: Trial) -> Iterator[str]:
             if request.prefill:
                 yield "[prefill]"
                 yield from _indent(request.prefill)
+            yield from _sent_lines(order.sent.get(request.key, ()))
             if reply is not None:
                 yield "answer:"
                 yield from _indent(_answer(request, reply))
             if reading:
                 yield f"read: {line(reading)}"
+        yield from _sent_lines(order.sent.get("", ()), " by a thread of its own")
     judgments = [judgment for order in trial.orders for judgment in order.judgments]
     if judgments:
         yield ""
         yield f"verdict of {trial.protocol.name}: {_conclude(trial, judgments)}"
+
+
+def _sent_lines(texts: Sequence[str], how: str = "") -> Iterator[str]:
+    for text in texts:
+        yield f"sent{how}:"
+        yield from _indent(shorten(text, LONGEST))
 
 
 def _conclude(trial: Trial, judgments: Sequence[Judgment]) -> str:

@@ -33,8 +33,8 @@ _IRRELEVANT = re.compile(
 """Files in a model's folder without effect on replies: documentation, training state, weights for other frameworks."""
 
 
-def recall_hub_config(model: str, revision: str | None) -> dict[str, Any] | None:
-    """Read the configuration of a model of the hub, if it has been fetched before; needs no library."""
+def find_hub_folder(model: str, revision: str | None) -> Path | None:
+    """Find the files of a model of the hub that have been fetched before; needs no library."""
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
     folder = Path(os.environ.get("HF_HUB_CACHE") or home / "hub") / f"models--{model.replace('/', '--')}"
     reference = folder / "refs" / (revision or "main")
@@ -42,7 +42,7 @@ def recall_hub_config(model: str, revision: str | None) -> dict[str, Any] | None
         commit = reference.read_text(encoding="utf-8").strip() if reference.is_file() else revision
     except (OSError, ValueError):
         return None
-    return recall(folder / "snapshots" / commit / "config.json") if commit else None
+    return folder / "snapshots" / commit if commit else None
 
 
 def recall(file: Path) -> dict[str, Any]:

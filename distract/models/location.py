@@ -7,6 +7,7 @@ identified by a digest of its files. Models other than causal language models ar
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import re
 import time
@@ -18,15 +19,19 @@ from typing import Any
 
 from distract.core import files, timer
 from distract.core.errors import BackendError, DataError, DistractError, UsageError, install_command
-from distract.models.cache import folder_digest
+from distract.models.cache import find_hub_folder, folder_digest, keep, recall
 from distract.models.transformers.architecture import odd_size, reward_labels, unfit_architecture
-from distract.models.transformers.chat import Chat
+from distract.models.transformers.chat import TELLS, Chat
 from distract.models.transformers.embedded import print_note
 
+CACHE_FILE = "templates.json"
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 _DAMAGE = re.compile("corrupted|conversion of the weights")
 """Marks errors about files among those that usually concern memory or devices."""
+
+_TEMPLATES = re.compile(r".*\.jinja|(?:tokenizer_config|chat_template|processor_config)\.json")
+"""Files that may hold a chat template."""
 
 _PICKLED = re.compile("weights_only|weights only", re.IGNORECASE)
 """Marks torch's error for an unsafe pickle, which advises to load it nevertheless."""
@@ -87,6 +92,23 @@ class HubModel:
             print_note(f"hashed {size} of weights of {self.name} in {time.perf_counter() - begin:.1f} s, once")
         return {"weights": weights}
 
+    @cached_property
+    def _template_id(self) -> Mapping[str, str]:
+        """The part of the identity that says what had to be changed about prompts; empty for most models."""
+        if self._prepare:
+            return {}
+        folder = Path(self.model) if self._is_folder else find_hub_folder(self.model, self._commit)
+        paths = [path for path in sorted(folder.glob("*") if folder else ()) if _TEMPLATES.fullmatch(path.name)]
+        text = "\0".join([type(self).__name__, *(path.read_text("utf-8", errors="replace") for path in paths)])
+        if (paths or self._is_folder) and not TELLS.search(text):
+            return {}
+        key, file = hashlib.sha256(text.encode()).hexdigest(), files.cache_folder() / CACHE_FILE
+        known = recall(file).get(key) if paths else None
+        if not isinstance(known, dict):
+            known = dict(self._chat.template.rendering)  # takes seconds, in which libraries are imported
+            keep(file, {**recall(file), key: known})
+        return known
+
     @property
     def _is_pinned(self) -> bool:
         return bool(self.revision and (self._prepare or re.fullmatch("[0-9a-f]{40}", self.revision)))
@@ -144,6 +166,8 @@ class HubModel:
         identified = vars(self).pop("_weights_id", None)
         if identified is not None and identified != self._weights_id:
             raise BackendError(f"the files of {self.name} changed while they were loaded; wait until they are complete")
+        if "_template_id" in vars(self) and self._template_id != self._chat.template.rendering:
+            raise BackendError(f"the chat template of {self.name} is another than when it was identified; run again")
 
     def _libraries(self) -> tuple[Any, Any]:
         try:

@@ -291,7 +291,7 @@ def resolve_local(
     entry: CatalogueEntry | None = None,
 ) -> Target:
     """Resolve a folder, or a model of the hub."""
-    from distract.models.cache import recall, recall_hub_config
+    from distract.models.cache import find_hub_folder, recall
     from distract.models.transformers.architecture import reward_labels
 
     if model.startswith((".", "/", "~")):
@@ -307,8 +307,9 @@ def resolve_local(
     if Path(model).is_dir() and not (Path(model) / "config.json").is_file():
         raise UsageError(f"{model}: holds no model (no config.json in it)")
     entry = entry or next((other for other in entries.values() if other.model == model), None)
-    config = recall(Path(model) / "config.json") if Path(model).is_dir() else recall_hub_config(model, revision)
-    if reward_labels(config or {}) is not None:
+    folder = Path(model) if Path(model).is_dir() else find_hub_folder(model, revision)
+    config = recall(folder / "config.json") if folder else {}
+    if reward_labels(config) is not None:
         if engine != "transformers" and engine == options.engine:
             raise UsageError(f"{model} is a reward model, which runs through transformers; remove the engine {engine}")
         engine, reason = "reward", ""

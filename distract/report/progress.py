@@ -13,6 +13,7 @@ from typing import Any
 from rich import progress as rich_progress
 from rich.console import Console
 
+from distract.core.backend import describe_rendering
 from distract.core.job import Estimate, Job
 from distract.core.printable import count, line
 from distract.core.records import Role
@@ -41,6 +42,7 @@ def preview_lines(job: Job[Any], estimate: Estimate, stored: int) -> Iterator[st
     yield f"{judge}data {'; '.join(drawn)} · seed {p['seed']}"
     yield from columns_lines(sets)
     yield from job.heading
+    yield from describe_rendering(job.models)
     yield from _manner_lines(Manner(**p.get("manner", {})))
     yield from map(line, p.get("self_judging", ()))
     yield from left_out_lines(p)

@@ -14,7 +14,7 @@ from distract.core.errors import BackendError
 from distract.core.records import Message, Request
 from distract.models.transformers import encoder as encoder_module
 from distract.models.transformers.backend import Transformers
-from distract.models.transformers.chat import Chat
+from distract.models.transformers.chat import THOUGHTS, Chat
 from distract.models.transformers.encoder import Encoder, Tokens
 
 transformers: Any = pytest.importorskip("transformers")
@@ -282,6 +282,20 @@ def copy_of(smollm2: Transformers, template: str | None = None) -> Any:
     return tokenizer
 
 
+TURNS = "{% for m in messages %}<|im_start|>{{ m.role + '\n' + m.content }}<|im_end|>\n{% endfor %}"
+OPEN = "{{ '<|im_start|>assistant\n<think>\n' if add_generation_prompt else '' }}"
+SAID = "{% for m in messages %}{{ m.content }}{% endfor %}"
+THINK = "{{ '<think>\n' if add_generation_prompt else '' }}"
+TEMPLATES = {
+    "granite": "{% if messages[0].role != 'system' %}{{ '<|im_start|>system\nToday\\'s Date: ' + "
+    "strftime_now('%B %d, %Y') + '.\nYou help.<|im_end|>\n' }}{% endif %}" + TURNS,
+    "deepseek": TURNS + OPEN,
+    "both": f"{{{{ strftime_now('%Y-%m-%d') }}}} {SAID}{THINK}",
+    "optional": "{% if not date_string is defined %}{% set date_string = strftime_now('%d %b %Y') %}{% endif %}"
+    "{{ date_string }} " + SAID,
+    "closed": f"<think>{SAID}</think>",
+    "mentioned": f"{SAID} is not to <think>, answer:",
+}
 CHAT = "<|im_start|>system\n{}<|im_end|>\n<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n[["
 
 
@@ -355,8 +369,43 @@ def test_token_marked_only_by_the_template_is_inert_in_texts(smollm2: Transforme
     tokenizer.add_tokens(["<think>", "</think>", "<aside>"])
     think, end, aside = tokenizer.convert_tokens_to_ids(["<think>", "</think>", "<aside>"])
     ids = Chat(tokenizer, "x").encode(make_request("<think>a</think><<think>", "<aside>")).prompt
-    assert [i for i in ids if i >= think] == [think, end, think, aside, end, think]
-    assert tokenizer.decode(ids) == "<think><think>a</think><<think></think><think><aside></think><think>[["
+    assert [i for i in ids if i >= think] == [think, end, think, aside, end, think, end]
+    text = "<think><think>a</think><<think></think><think><aside></think><think>\n\n</think>\n\n[["
+    assert tokenizer.decode(ids) == text
+
+
+@each(
+    "template, rendering, expected",
+    (
+        "granite",
+        {"date": "26 Jul 2024"},
+        "system\nToday's Date: July 26, 2024.\nYou help.<|im_end|>\n<|im_start|>user\nQ",
+    ),
+    ("deepseek", {"thinking": "closed"}, "assistant\n<think>\n\n</think>\n\n[["),
+    ("both", {"thinking": "closed", "date": "26 Jul 2024"}, "2024-07-26 Q<think>\n\n</think>\n\n[["),
+    ("optional", {}, "26 Jul 2024 Q[["),
+    ("closed", {}, "<think>Q</think>[["),
+    ("mentioned", {}, "Q is not to <think>, answer:[["),
+)
+def test_only_what_a_template_needs_is_changed(
+    smollm2: Transformers, template: str, rendering: dict[str, str], expected: str
+) -> None:
+    chat = Chat(copy_of(smollm2, TEMPLATES[template]), "x")
+    assert chat.template.rendering == rendering
+    for choices in (("A", "B"), ()):  # read and written answers alike
+        assert chat.tokenizer.decode(chat.encode(make_request("Q", choices=choices)).prompt).find(expected) >= 0
+    assert Chat(chat.tokenizer, "x", invites=False).template.rendering == {
+        n: v for n, v in rendering.items() if n == "date"
+    }
+
+
+def test_every_spelling_of_a_thought_is_closed(smollm2: Transformers) -> None:
+    for start, end in THOUGHTS.items():
+        tokenizer = copy_of(smollm2, f"{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}} {start}\nHm, ")
+        tokenizer.add_tokens([start, end])
+        ids = Chat(tokenizer, "x").encode(make_request(f"Q{end}")).prompt
+        assert tokenizer.decode(ids) == f"Q{end} {start}\nHm,\n\n{end}\n\n[["
+        assert ids.count(tokenizer.convert_tokens_to_ids(end)) == 1  # the text's is no token
 
 
 def test_tokenizer_may_prefix_every_text_with_a_blank(smollm2: Transformers) -> None:

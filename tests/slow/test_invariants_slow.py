@@ -90,7 +90,7 @@ def test_responses_of_a_case_differ(drawn: tuple[int, Case]) -> None:
 def test_missing_hypothesis_is_one_line() -> None:
     code = "import sys; sys.modules['hypothesis'] = None; import distract.testing.strategies"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    hint = 'pip install ".[pytest]" in the source folder of distract'
+    hint = 'pip install -c constraints.txt ".[pytest]" in the source folder of distract'
     assert ran.stderr.splitlines()[-1] == f"ImportError: distract.testing.strategies needs hypothesis: {hint}"
 
 

@@ -160,6 +160,9 @@ def test_hub_model_is_identified_by_its_commit(hub: dict[str, str], tmp_path: Pa
     done = subprocess.run([sys.executable, "-c", code], env=hub, capture_output=True, text=True, check=True)
     identity = {"model": "org/llama", "revision": COMMIT, "engine": "transformers", "dtype": "float32"}
     assert done.stdout.splitlines() == [str(sorted(identity.items()))] * 2
+    (tmp_path / "hub" / "models--org--llama" / "snapshots" / COMMIT / "chat_template.jinja").write_text(DATED)
+    done = subprocess.run([sys.executable, "-c", code], env=hub, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [str(sorted({**identity, **THOUGHT, **TODAY}.items()))] * 2
 
 
 def zero(file: Path) -> None:
@@ -193,6 +196,48 @@ def test_folder_identity_covers_what_decides_its_replies(llama: Path, engine: ty
     assert identity() != first
     # A named commit replaces the digest of the folder.
     assert identity(revision=COMMIT) == {**{k: v for k, v in first.items() if k != "weights"}, "revision": COMMIT}
+
+
+THINKS = "{% for m in messages %}{{ m.content }}{% endfor %}{{ '<think>\\n' if add_generation_prompt else '' }}"
+DATED = "{{ strftime_now('%d %B %Y') }} " + THINKS
+THOUGHT, TODAY = {"thinking": "closed"}, {"date": "26 Jul 2024"}
+
+
+@each("template, needs", (THINKS, THOUGHT), (DATED, {**THOUGHT, **TODAY}), ("{{ 1 }}" + THINKS[:50], {}))
+def test_identity_says_what_a_template_needed(llama: Path, template: str, needs: dict[str, str]) -> None:
+    (llama / "chat_template.jinja").write_text(template)
+    for engine in (Transformers, Vllm):
+        first, second = engine(str(llama), dtype="float32"), engine(str(llama), dtype="float32")
+        assert dict(first.identity) == dict(second.identity)
+        assert {n: v for n, v in first.identity.items() if n in ("thinking", "date")} == needs
+        assert list(first.identity)[:4] == ["model", "weights", "engine", "dtype"]
+        assert "_chat" not in vars(second), "it is remembered, so that stored replies need no library"
+
+
+def test_template_that_is_not_the_identified_one_is_refused(llama: Path) -> None:
+    judge = Transformers(str(llama), dtype="float32", revision=COMMIT)
+    assert not TODAY.keys() & judge.identity.keys()
+    (llama / "chat_template.jinja").write_text(DATED)
+    with pytest.raises(BackendError, match=r"chat template of .* is another than when it was identified; run again"):
+        list(judge.reply(ASKED, frozenset([0])))
+
+
+def test_plan_run_and_try_say_what_a_template_needed(llama: Path, run: Run) -> None:
+    (llama / "chat_template.jinja").write_text(DATED)
+    name = f"transformers:{llama}"
+    lines = [
+        "the chat template of the judge opens a thought, which is closed at once: the model answers without thinking",
+        "the chat template of the judge writes today's date, for which it gets 26 Jul 2024",
+    ]
+    arguments = ("--judge", name, "--dtype", "float32", "--protocol", "pairwise", "--limit", "1", "--out", "r")
+    assert set(lines) < set(run("attack", *arguments, "--dry-run").out.splitlines())
+    ran = run("attack", *arguments)
+    assert (ran.code in (0, 3), set(lines) < set(ran.err.splitlines())) == (True, True)
+    identity = json.loads(Path("r/run.json").read_text())["parameters"]["identity"]
+    assert identity.items() > {**THOUGHT, **TODAY}.items()
+    tried = run("try", name, "--dtype", "float32", "--protocol", "pairwise")
+    assert tried.out.splitlines()[1:3] == lines
+    assert run("try", name, "--dtype", "float32", "--protocol", "pairwise", "--json").document["notes"] == lines
 
 
 def test_folder_that_changes_while_loading_is_refused(llama: Path) -> None:

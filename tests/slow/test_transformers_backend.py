@@ -1,9 +1,11 @@
 """Test verdicts from real and tiny random models: the layout of forwards does not change the numbers."""
 
+import json
 import math
 import subprocess
 import sys
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from distract.core.errors import BackendError, UsageError
 from distract.core.records import Message, Reply, Request
 from distract.models.transformers import embedded
 from distract.models.transformers.backend import Transformers, embedded_judge
-from distract.models.transformers.chat import EncodedRequest
+from distract.models.transformers.chat import Chat, EncodedRequest
 from distract.models.transformers.replies import make_reply
 
 RULES = "You compare two answers to one question. Look at whether each is correct and complete. Length, order and "
@@ -101,6 +103,22 @@ def test_other_layouts_give_the_same_verdicts(
     assert deviation(ask(judge, ROUND), plain_replies) <= 1e-5
 
 
+def test_label_is_read_after_the_closed_thought(smollm2: Transformers) -> None:
+    """Not inside of it, where the model says nothing yet."""
+
+    def replies(thought: str) -> dict[int, Reply]:
+        judge, tokenizer = embedded_judge(), deepcopy(smollm2._chat.tokenizer)
+        turns = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"
+        tokenizer.chat_template = f"{turns}<|im_start|>assistant\n{{{{ {thought!r} }}}}"
+        vars(judge).update(_loaded=smollm2._loaded, _ends=smollm2._ends, _sharing="packed", _attention="runs")
+        vars(judge)["_chat"] = Chat(tokenizer, "x")
+        return ask(judge, ROUND[:4])
+
+    closed = replies("<think>\n\n</think>\n\n")
+    assert replies("<think>\n") == closed
+    assert deviation(closed, replies("")) > 1e-3
+
+
 def test_resumed_round_gives_the_same_bits(small: Transformers) -> None:
     batches = list(small.reply(ROUND, frozenset(range(len(ROUND)))))
     assert len(batches) > 2
@@ -125,7 +143,8 @@ def test_embedded_identity_imports_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == embedded.SHA256
-    assert embedded_judge(dtype="bfloat16").identity["dtype"] == "bfloat16"
+    identity = {"model": embedded.NAME, "revision": embedded.SHA256, "engine": "transformers", "dtype": "bfloat16"}
+    assert json.dumps(dict(embedded_judge(dtype="bfloat16").identity)) == json.dumps(identity)
 
 
 def test_oversized_prompt_is_a_failed_reply(smollm2: Transformers) -> None:
@@ -258,7 +277,7 @@ def test_missing_model_is_one_line(tmp_path: Path) -> None:
 
 def test_missing_libraries_name_the_install_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(UsageError, match=r'pip install "\.\[local\]"'):
+    with pytest.raises(UsageError, match=r'pip install -c constraints.txt "\.\[local\]"'):
         ask(Transformers(str(tmp_path)), ROUND[:1])
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -25,7 +26,7 @@ from distract.core.records import Message, Reply, Request
 from distract.models.hardware import Gpu
 from distract.models.transformers import embedded
 from distract.models.transformers.backend import Transformers
-from distract.models.transformers.chat import EncodedRequest
+from distract.models.transformers.chat import Chat, EncodedRequest
 from distract.models.vllm import backend as vllm
 from distract.models.vllm.backend import Vllm
 
@@ -199,6 +200,15 @@ def test_every_token_is_read_however_unlikely(planted: Vllm, capfd: pytest.Captu
     weights = [math.exp(-token / 8) for token in (*range(128), 200)]
     assert reply.probabilities == pytest.approx([weight / sum(weights) for weight in weights])
     assert (capfd.readouterr().out, planted._engine.way in ("named", "top")) == ("", True)
+
+
+def test_prompts_are_rendered_as_for_transformers(planted: Vllm, smollm2: Transformers) -> None:
+    tokenizer = deepcopy(smollm2._chat.tokenizer)
+    tokenizer.chat_template = "{{ strftime_now('%Y') }} {% for m in messages %}{{ m.content }}{% endfor %} <think>"
+    vars(planted).update(_chat=Chat(tokenizer, "x"))
+    planted.open().submit(0, Request((Message("user", "Q"),), choices=("A", "B"), prefill="[["))
+    (_, prompt, _), *_ = planted._engine.llm.waiting
+    assert tokenizer.decode(prompt["prompt_token_ids"]) == "2024 Q <think>\n\n</think>\n\n[["
 
 
 def test_text_ends_with_its_stop(planted: Vllm) -> None:

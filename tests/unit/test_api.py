@@ -303,7 +303,7 @@ NAMES = [
     *("Draws", "Judge", "Judgment", "Matches", "Outcome", "Plan", "PluginError", "Protocol", "Provider"),
     *("RatingSystem", "Ratings", "Request", "Response", "Run", "Slots", "UnknownName", "UsageError"),
     *("Verdict", "WritingTask", "attack", "constraints", "facts", "fidelity", "gate", "instructions"),
-    *("invariants", "judge", "load", "orders", "parsers", "prompts", "setting", "strategies", "verdicts"),
+    *("invariants", "judge", "load", "orders", "parsers", "prompts", "sent", "setting", "strategies", "verdicts"),
 ]
 
 

@@ -279,7 +279,7 @@ def test_joined_parts_are_paragraphs_and_bullets(parts: list[str]) -> None:
 
 def test_missing_library_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UnavailableError, match=re.escape('pip install ".[language]"')) as caught:
+    with pytest.raises(UnavailableError, match=re.escape('pip install -c constraints.txt ".[language]"')) as caught:
         parse(language("de"))
     assert caught.value.field == "language"
     assert describe(Constraint("language:response_language", (("language", "de"),))).endswith("in German.")

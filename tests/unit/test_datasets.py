@@ -289,7 +289,7 @@ def test_cached_set_needs_no_hub(hub_data: dict[str, Any]) -> None:
 def test_missing_datasets_library_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     for result in (None, ModuleSpec("datasets", None)):
         monkeypatch.setattr(importlib.util, "find_spec", lambda name, result=result: result)
-        with pytest.raises(UsageError, match=r'not installed: pip install "\.\[hub\]"'):
+        with pytest.raises(UsageError, match=r'not installed: pip install -c constraints.txt "\.\[hub\]"'):
             load("hub:org/name")
     broken = ModuleType("datasets")
     broken.__spec__ = ModuleSpec("datasets", None, origin="here")

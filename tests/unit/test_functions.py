@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ from distract.core.records import Case, Judgment, Reply
 from distract.judging.functions import verdicts
 from distract.judging.functions.backend import FunctionBackend
 from distract.judging.functions.declaration import JudgeFunction, declare
-from distract.judging.functions.digest import identify, list_modules
+from distract.judging.functions.digest import identify
+from distract.judging.functions.modules import list_modules
 from distract.judging.functions.protocol import bind
 from distract.judging.functions.source import find, register
 from distract.judging.judge import Judge
@@ -286,10 +288,10 @@ def test_identity_follows_imported_modules_values_and_version(tmp_path: Path) ->
         (folder / "main.py").write_text("from . import deep\ndef judge(a, b):\n    return deep.f()\n")
         (folder.parent / "unrelated.py").write_text(f"x = {number}\n")
         (folder.parent / "run.py").write_text("from pack.main import judge\n")
-        assert sorted(list_modules(folder / "main.py")) == ["pack/__init__.py", "pack/deep.py", "pack/main.py"]
+        assert sorted(list_modules(folder / "main.py").values()) == ["pack/__init__.py", "pack/deep.py", "pack/main.py"]
         modules = list_modules(folder.parent / "run.py")
-        assert sorted(modules) == ["pack/__init__.py", "pack/deep.py", "pack/main.py", "run.py"]
-        identities.append([ast.dump(ast.parse(path.read_text())) for path in modules.values()])
+        assert sorted(modules.values()) == ["pack/__init__.py", "pack/deep.py", "pack/main.py", "run.py"]
+        identities.append([ast.dump(ast.parse(path.read_text())) for path in modules])
     assert identities[0] != identities[1] == identities[2]
 
 
@@ -303,12 +305,33 @@ def test_code_without_source_is_told_apart_by_its_instructions() -> None:
     assert len({read(f"def f(a, b): return {value}") for value in ("1", "2", "a", "[x for x in b]")}) == 4
 
 
-def test_class_without_source_needs_a_version() -> None:
-    space: dict[str, Any] = {}
-    exec("class F:\n    def __call__(self, a, b): return 1", space)
-    with pytest.raises(UsageError, match="declare a version"):
-        identify(declare(space["F"]()))
-    assert identify(declare(space["F"](), version="1"))["version"] == "1"
+def test_class_without_source_is_told_apart_by_its_instructions() -> None:
+    def read(value: int) -> str:
+        space: dict[str, Any] = {}
+        exec(f"class F:\n    def __call__(self, a, b): return {value}", space)
+        return identify(declare(space["F"]()))["code"]
+
+    assert read(1) == read(1) != read(2)
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, a: str, b: str) -> str:
+        self.calls += 1
+        return "A"
+
+
+def test_a_change_during_a_run_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(judge: Callable[..., Any]) -> str:
+        judge_once(judge, tmp_path / "s")
+        return capsys.readouterr().err
+
+    note = "distract: Counter: its attribute calls changed during the run; replies are stored under the state before"
+    assert run(Counter()).count(note) == 1
+    assert run(Counter()) == ""  # found in the store: the state is that of the first call
+    assert run(distract.judge(version="1")(Counter())) == run(distract.judge(cache=False)(Counter())) == ""
 
 
 def test_async_and_threads_give_the_same_judgments(tmp_path: Path) -> None:
@@ -376,6 +399,60 @@ def test_an_error_is_an_invalid_verdict_or_the_end(tmp_path: Path) -> None:
     errors.append(BackendError("the service is down"))
     with pytest.raises(BackendError, match="the service is down"):
         judge_once(judge, tmp_path / "u")
+
+
+class TransportError(Exception):
+    """As httpx names it."""
+
+
+def raise_from(cause: BaseException) -> ValueError:
+    """An error of the judge's own about a lost connection."""
+    error = ValueError("no verdict")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@each("error", ConnectionResetError(104, "reset"), TransportError("closed"), raise_from(BrokenPipeError()))
+def test_a_lost_connection_is_asked_again(
+    error: Exception, is_async: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judge(a: str, b: str) -> str:
+        calls.append(a)
+        if len(calls) < works_at:
+            raise error
+        return "A"
+
+    async def judge_later(a: str, b: str) -> str:
+        return judge(a, b)
+
+    monkeypatch.setattr("distract.judging.functions.backend.PAUSE", 0.0)
+    calls, works_at, function = list[str](), 3, distract.judge(version="1")(judge_later if is_async else judge)
+    assert judge_once(function, tmp_path / "s").failure is None
+    assert len(calls) >= 3
+    calls, works_at = [], 10**6
+    with pytest.raises(BackendError, match=r"2 of 2 requests got no reply: .*, 6 attempts"):
+        judge_once(function, tmp_path / "t")
+    pairs = [Comparison(one, *one.originals[:2]) for one in distract.load("tweakset")[:6]]
+    with (
+        pytest.raises(BackendError, match=r"reaches no server: .*, 6 attempts"),
+        Judge("f", FunctionBackend(declare(function)), store=tmp_path / "u") as model,
+    ):
+        model.run_all(ask_in_orders(model.backend.protocols[0], pair) for pair in pairs)
+
+
+def test_the_working_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(a: str, b: str) -> str:
+        os.chdir(tmp_path / "other")
+        return "A"
+
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "judge.py").write_text("import os\nos.chdir('other')\ndef judge(a, b): return 'A'\n")
+    find("judge.py:judge")
+    assert Path.cwd() == tmp_path
+    assert judge_once(judge, Path("s")).failure is None
+    assert (Path.cwd(), (tmp_path / "s").is_file()) == (tmp_path, True)
 
 
 @each("cache, calls", (False, 4), (True, 2))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 from loops import each
 
+from distract.core import errors
 from distract.core.backend import Backend
 from distract.core.errors import UnknownName, UsageError
 from distract.core.records import Role
@@ -228,7 +229,7 @@ def test_folder_without_a_model_is_reported(tmp_path: Path) -> None:
 )
 def test_missing_library_names_its_extra(judge: str, library: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opener, "find_spec", lambda name: None if name == library else object())
-    with pytest.raises(UsageError, match=re.escape(f'pip install ".[{extra}]"')):
+    with pytest.raises(UsageError, match=re.escape(errors.install_command(extra))):
         open_judge(judge)
 
 

@@ -296,11 +296,31 @@ class TestVerdicts:
         assert infer_table(prompt) == table
 
 
+@each(
+    "text",
+    *("costs $5 and $inputs_2", "$x$ and $question$, ${response}$", 'Reply {"a": {"score": 7}}', "{{x}} and {{ x }}"),
+    *("echo $question", "$$, $1, ${HOME}", "$questions", "\\frac{{1}}{{2}}", '{"a": [{"b": 1}]}', "{% raw %}"),
+)
+def test_dollars_and_braces_may_be_text(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.txt"
+    file.write_text(f"{{question}}\n{text}\n{{response}}\nScore: {{0-10}}")
+    pieces = read_protocol(file).prompts[0].parts[0][1]
+    shown = "".join(f"{{{piece}}}" if at % 2 else piece for at, piece in enumerate(pieces))
+    assert f"\n{text.replace('{{x}}', '{x}')}\n" in shown
+
+
 WRONG: tuple[tuple[str, str], ...] = (
     ("", "mine.txt: the prompt is empty"),
     ("  \n\n", "the prompt is empty"),
     (f"{PAIR}{{answer}}\nWinner: {{A|B}}", "mine.txt:4: {answer} is no placeholder; these are: {question}, "),
     (f"{PAIR}{{{{question}}}}\nWinner: {{A|B}}", "mine.txt:4: {{question}} has two braces; write {question}"),
+    (f"{PAIR}{{{{ question }}}}\nWinner: {{A|B}}", "mine.txt:4: {{ question }} has two braces; write {question}"),
+    (f"{PAIR}{{{{inputs | trim}}}}\nWinner: {{A|B}}", "mine.txt:4: {{inputs | trim}} has two braces; write {inputs}"),
+    ("$question\n{response}\nScore: {0-10}", "mine.txt:1: $question is no placeholder; write {question}"),
+    ("{input}\nA: $response\nScore: {0-10}", "mine.txt:2: $response is no placeholder; write {response}"),
+    ("{input}\n${response}\nScore: {0-10}", "mine.txt:2: ${response} shows a dollar sign; write {response}"),
+    (f'{ONE}{{{{"score": 7}}}}', 'mine.txt:3: {{"score": has two braces, which the judge would see; write {"score"'),
+    (f"{ONE}{{{{\n 'mark' : 7\n}}}}", "mine.txt:3: {{ 'mark' : has two braces, which the judge would see; write {'"),
     ("Q: {question}\nWinner: {A|B}", "shows no response: expected {response_a} and {response_b}, or {response}"),
     ("{response_a}\nWinner: {A|B}", "no placeholder {response_b}"),
     (f"{PAIR}{{response}}\nWinner: {{A|B}}", "mine.txt:4: {response} shows one response, but"),

@@ -326,7 +326,9 @@ def test_parquet_errors_name_the_row(tmp_path: Path) -> None:
 def test_missing_parquet_library_names_the_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_table(tmp_path / "v.parquet", [vote()])
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(UsageError, match=r'needs pyarrow, which is not installed: pip install "\.\[parquet\]"'):
+    with pytest.raises(
+        UsageError, match=r'needs pyarrow, which is not installed: pip install -c constraints.txt "\.\[parquet\]"'
+    ):
         read(str(tmp_path / "v.parquet"))
 
 

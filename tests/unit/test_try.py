@@ -102,6 +102,90 @@ def test_dry_run_asks_nothing(run: Any) -> None:
     assert document["trials"][0]["orders"][0]["requests"][0]["answer"] is None
 
 
+def test_server_is_said_to_render_the_prompts(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    note = "the server renders these messages by a chat template of its own, which is not shown"
+    for name, notes in (("openai:gpt-x", [note]), ("planted:longer", [])):
+        ran = run("try", name, "--protocol", "pairwise", *OWN, "--dry-run")
+        shown = [line for line in ran.out.splitlines() if line in (note, "")]
+        assert shown[: len(notes) + 1] == [*notes, ""]
+        assert run("try", name, "--protocol", "pairwise", "--dry-run", "--json").document["notes"] == notes
+
+
+CALLS = """
+import asyncio, distract, httpx2, json, threading
+http = httpx2.MockTransport(lambda request: httpx2.Response(200, json={}))
+HEADERS = {"Authorization": "Bearer sk-in-header-0123"}
+BODY = {"api_key": "sk-in-body-01234", "messages": [{"role": "user", "content": "Rate\x1b[2J é"}], "temperature": 0}
+
+def by_client(response):
+    for _ in range(2):  # as after a lost connection
+        httpx2.Client(transport=http).post("http://h/v1?key=sk-in-url-01234", json=BODY, headers=HEADERS)
+    return len(response)
+
+async def by_async_client(response):
+    await httpx2.AsyncClient(transport=http).post("http://h/", json={**BODY, "x": response})
+    return len(response)
+
+def by_form(response):
+    httpx2.Client(transport=http).post("http://h/", data={"client_secret": "sk-in-form-0123"})
+    httpx2.Client(transport=http).get("http://h/")
+    return len(response)
+
+def by_own_account(response):
+    distract.sent(f"Is it right? {response} sk-in-environment-01")
+    return len(response)
+
+async def by_task(response):
+    await asyncio.gather(asyncio.sleep(0), asyncio.to_thread(distract.sent, f"Task: {response}"))
+    return len(response)
+
+def send_in_thread(response):
+    thread = threading.Thread(target=distract.sent, args=[f"Thread: {response}"])
+    thread.start()
+    thread.join()
+    return 1.0
+
+def by_thread(response_a, response_b):
+    return send_in_thread(response_a)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("by_client", 'sent:\n  │ [user]\n  │ Rate\\x1b[2J é\n  │ {"api_key": "‹key›", "temperature": 0}\nanswer:'),
+        ("by_async_client", '"temperature": 0, "x": "Short."}\nanswer:\n  │ {"score": 6.0}'),
+        ("by_form", ""),
+        ("by_own_account", "sent:\n  │ Is it right? Short. ‹key›\nanswer:\n  │ {"),
+        ("by_task", 'sent:\n  │ Task: Short.\nanswer:\n  │ {"score": 6.0}'),
+        ("by_thread", "sent:\n  │ Thread: A much longer one.\nanswer:"),
+        ("send_in_thread", "read: score 1, in words\nsent by a thread of its own:\n  │ Thread: "),
+    ],
+)
+def test_texts_that_a_function_sends_are_shown(run: Any, monkeypatch: pytest.MonkeyPatch, name: str, sent: str) -> None:
+    import httpx2
+
+    monkeypatch.setenv("SOME_API_KEY", "sk-in-environment-01")
+    before = httpx2.Client.send, httpx2.AsyncClient.send
+    Path("calls.py").write_text(CALLS)
+    ran = run("try", f"python:calls.py:{name}", *OWN)
+    assert (ran.code, sent in ran.out, "sent" in ran.out) == (0, True, bool(sent))
+    assert "sk-in" not in ran.out + ran.err
+    orders = run("try", f"python:calls.py:{name}", *OWN, "--json", "--fresh").document["trials"][0]["orders"]
+    keys = {one["key"] for order in orders for one in order["requests"]}
+    assert all(order["sent"].keys() <= {*keys, ""} for order in orders)
+    assert (httpx2.Client.send, httpx2.AsyncClient.send) == before
+    distract.sent("nothing records this")
+
+
+def test_forty_cases_are_not_listed(run: Any) -> None:
+    rows = [{"id": f"case-{n}", "prompt": "Q", "responses": [{"author": "x", "text": "one"}]} for n in range(40)]
+    Path("d.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    for arguments in (("--case", "none"), ("--case", "case-3"), ()):
+        assert run("try", "j.toml", "--data", "d.jsonl", *arguments).err.count("case-") < 9
+
+
 def test_case_of_data(run: Any) -> None:
     ran = run("try", "j.toml", "--case", "tweak-001")
     assert ran.code == 0

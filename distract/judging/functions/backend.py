@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import itertools
 import json
 import queue
+import random
 import threading
 import time
 import traceback
@@ -25,12 +27,19 @@ from distract.core.errors import PLUGIN_ERRORS, BackendError, describe_error, re
 from distract.core.plugin import Protocol
 from distract.core.records import NO_REPLY, Reply, Request
 from distract.judging.functions import verdicts
-from distract.judging.functions.declaration import JudgeFunction
-from distract.judging.functions.digest import identify
+from distract.judging.functions.declaration import CALL, JudgeFunction
+from distract.judging.functions.digest import identify, list_changes
 from distract.judging.functions.protocol import bind, make_protocol
 
 QUEUED = 128
 """Calls that wait beside those in progress, so that the store answers and keeps many at a time."""
+
+ATTEMPTS, PAUSE, IN_A_ROW = 6, 0.5, 3
+"""Calls after which a lost connection of the function counts as no answer, seconds before the second one at most, and
+requests in a row without an answer that end the run: as for a server."""
+
+_CONNECTION_ERRORS = {"ConnectionError", "TransportError", "APIConnectionError", "ClientConnectionError"}
+"""Classes of Python, requests, httpx, openai, anthropic and aiohttp; no client need be installed."""
 
 Call = Callable[[Request], Any]
 """Calls the function with the arguments in a request, or makes its coroutine."""
@@ -61,7 +70,8 @@ class CallStream:
         self._arrivals: queue.SimpleQueue[tuple[int, Reply | BaseException]] = queue.SimpleQueue()
         self._pending = set[int]()  # tickets whose replies are still wanted
         self._begun: dict[int, float] = {}  # when each call in progress began, by ticket
-        self._threads = self._lost = 0
+        self._threads = self._lost = self._given_up = 0
+        self._is_halted = False
         self._failure: BackendError | None = None
         self._streams = contextlib.ExitStack()
         # Nothing that a function prints may get into the document on stdout.
@@ -90,6 +100,7 @@ class CallStream:
             self._tasks.pop(ticket, None)
             if ticket in self._pending:  # else a lost call came back
                 self._pending.remove(ticket)
+                self._given_up = 0 if isinstance(arrival, Reply) else self._given_up
                 if reply := arrival if isinstance(arrival, Reply) else self._fail(arrival):
                     batch.append((ticket, reply))
         batch = batch or self._drop_late()
@@ -99,6 +110,7 @@ class CallStream:
 
     def halt(self) -> Collection[int]:
         """See ``Stream.halt``; gives up calls that have not begun."""
+        self._is_halted = True
         waiting = self._pending - self._begun.keys()
         with contextlib.suppress(queue.Empty):
             while True:
@@ -121,22 +133,30 @@ class CallStream:
     def _serve(self) -> None:
         while item := self._work.get():
             ticket, request = item
-            self._begun[ticket] = time.monotonic()
-            try:
-                reply: Reply | BaseException = self._finish(self._call(request))
-            except PLUGIN_ERRORS as error:
-                reply = error
+            for attempt in itertools.count(1):
+                self._begun[ticket] = time.monotonic()
+                try:
+                    reply: Reply | BaseException = self._finish(self._call(request))
+                except PLUGIN_ERRORS as error:
+                    reply = error
+                if not self._is_repeated(reply, attempt):
+                    break
+                time.sleep(pause(attempt))
             self._arrivals.put((ticket, reply))
             self._begun.pop(ticket, None)
 
     async def _await_call(self, ticket: int, request: Request) -> None:
         async with self._room:
-            self._begun[ticket] = time.monotonic()
-            try:
-                call: Awaitable[object] = self._call(request)
-                reply: Reply | BaseException = self._finish(await call)
-            except PLUGIN_ERRORS as error:
-                reply = error
+            for attempt in itertools.count(1):
+                self._begun[ticket] = time.monotonic()
+                try:
+                    call: Awaitable[object] = self._call(request)
+                    reply: Reply | BaseException = self._finish(await call)
+                except PLUGIN_ERRORS as error:
+                    reply = error
+                if not self._is_repeated(reply, attempt):
+                    break
+                await asyncio.sleep(pause(attempt))
             self._arrivals.put((ticket, reply))
             self._begun.pop(ticket, None)
 
@@ -146,6 +166,10 @@ class CallStream:
             return Reply(failure="returned a coroutine that nobody awaited; declare the function with async def")
         return self._read(value)
 
+    def _is_repeated(self, reply: Reply | BaseException, attempt: int) -> bool:
+        is_lost = isinstance(reply, BaseException) and is_disconnection(reply)
+        return is_lost and attempt < ATTEMPTS and not self._is_halted
+
     def _check(self) -> None:
         if self._failure is not None:
             raise self._failure
@@ -154,6 +178,12 @@ class CallStream:
         """Turn an error into a reply; None if it ends the run."""
         if isinstance(error, BackendError):  # the function itself says so
             self._failure = error
+        elif is_disconnection(error):
+            self._given_up += 1
+            cause = f"{describe_error(error)}, {ATTEMPTS} attempts"
+            if self._given_up < IN_A_ROW:
+                return Reply(failure=f"{NO_REPLY}: {cause}")
+            self._failure = BackendError(f"{self._name} reaches no server: {cause}")
         elif self._fail_fast:
             self._failure = BackendError(f"{self._name} raised {describe_error(error)}; --fail-fast stops here")
         else:
@@ -195,7 +225,8 @@ class FunctionBackend:
     ) -> None:
         self.name, self._function = name or function.name, function
         self._binding = bind(function.function, self.name)
-        self.identity: Mapping[str, str] = identify(function)
+        self._places: dict[str, bytes] = {}
+        self.identity: Mapping[str, str] = identify(function, self._places)
         self.protocols: tuple[Protocol, ...] = (make_protocol(function, self._binding),)
         self.cache = function.cache
         self._settings: dict[str, Any] = {"most": concurrency, "timeout": timeout, "fail_fast": fail_fast}
@@ -213,7 +244,23 @@ class FunctionBackend:
         """See ``StreamingBackend.open``."""
         return CallStream(self.name, self._call, self._read, loop=self._loop, **self._settings)
 
+    def review(self) -> str:
+        """Say once what the calls changed in the function; empty if nothing."""
+        after, changed = dict[str, bytes](), list[str]()
+        with contextlib.suppress(Exception):  # a lost call may be changing it now
+            if self._places:
+                identify(self._function, after)
+                changed = list_changes(self._places, after)
+        if not changed:
+            return ""
+        self._places = {}
+        return (
+            f"{self.name}: its {', '.join(changed[:3])} changed during the run; replies are stored under the state "
+            "before the first call. Declare a version if no verdict depends on it, else cache=False"
+        )
+
     def _call(self, request: Request) -> Any:
+        CALL.set(request.key)
         positional, keywords = self._binding.arrange(json.loads(request.messages[0].content))
         return self._function.function(*positional, **keywords)
 
@@ -221,6 +268,25 @@ class FunctionBackend:
         if self._binding.compares:
             return verdicts.read_comparison(value)
         return verdicts.read_score(value, self._function)
+
+
+def is_disconnection(error: BaseException) -> bool:
+    """Tell whether a connection failed, also where the function raised its own error about it."""
+    for _ in range(20):  # a chain may be a circle
+        if _CONNECTION_ERRORS & {kind.__name__ for kind in type(error).__mro__}:
+            return True
+        earlier = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if earlier is None:
+            break
+        error = earlier
+    return False
+
+
+def pause(attempt: int) -> float:
+    """Seconds to wait after a failed attempt, as for a server."""
+    from distract.models.server.requests import backoff
+
+    return backoff(PAUSE, attempt, random.Random())
 
 
 def start_loop(owner: object) -> asyncio.AbstractEventLoop:

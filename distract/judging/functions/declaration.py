@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, overload
 
@@ -13,6 +14,10 @@ from distract.core.plugin import is_scale_end
 from distract.judging.functions.adaptation import adapt
 
 F = TypeVar("F", bound=Callable[..., Any])
+CALL: ContextVar[str] = ContextVar("call", default="")
+"""The key of the request for which a judge function runs; empty in a thread that the function starts."""
+RECORDS: list[list[tuple[str, str]]] = []
+"""What functions send, with ``CALL``, for each trial in progress."""
 
 
 @dataclass(eq=False)
@@ -108,6 +113,12 @@ def judge(function: Any = None, /, **declaration: Any) -> Any:
     if function is None:
         return functools.partial(declare, **declaration)
     return declare(function, **declaration)
+
+
+def sent(text: object) -> None:
+    """Show a text that a judge function sends to a model in ``distract try``; does nothing elsewhere."""
+    for record in RECORDS:
+        record.append((CALL.get(), str(text)))
 
 
 def declare(function: Callable[..., Any], name: str | None = None, **declaration: Any) -> JudgeFunction:

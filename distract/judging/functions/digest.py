@@ -1,45 +1,66 @@
-"""The identity of a judge function: a digest of the code behind it.
+"""The identity of a judge function: a digest of its code and of the state that it carries.
 
-Comments, layout and docstrings do not count. What counts is the module of the function, the modules that it imports
-from its own folder, and the values that the function carries (closure, defaults, bound arguments). Whatever else a
-function depends on, such as a prompt file or a remote model, is for its ``version`` to say.
+What counts is the module of the function, the user's modules that it imports, and every value that its code reaches:
+closure, defaults, bound arguments, attributes and globals. Libraries count by name. Whatever else a function depends
+on, such as a prompt file or a remote model, is for its ``version`` to say.
 """
 
 from __future__ import annotations
 
-import ast
+import contextlib
+import copyreg
 import functools
 import hashlib
 import inspect
 import marshal
+import os
+import pickle
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePath
+from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 from distract.core.errors import UsageError
+from distract.judging.functions import modules
 from distract.judging.functions.adaptation import NeighbourJudge
 from distract.judging.functions.declaration import JudgeFunction
+
+MAX_BYTES, MAX_VALUES = 64 * 2**20, 10**6
+"""The bytes and the values that are read of a judge at most."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\bdistract_\w+_[0-9a-f]{12}\.")
 """What differs between processes and machines: addresses, and modules that ``load_file`` named."""
 
+_IGNORED = re.compile(
+    r"(?i)(?:\b|_)(?:api[-_]?key|secret_key|client_secret|authorization|(?:access|auth|bearer)_token|_module__)\W*$"
+)
+"""What leads to a key, which says who asks and not what, or to the name of a module, which ``load_file`` made up."""
+_PLAIN = {type(None), bool, int, float, complex, str, bytes}
+_CLIENTS = {"openai", "anthropic", "httpx", "httpx2"}
+_HANDLES = {"_thread", "threading", "asyncio", "concurrent", "multiprocessing", "queue", "_queue", "socket", "_socket"}
+_HANDLES |= {"ssl", "_ssl", "_weakref", "weakref", "_weakrefset", "_contextvars", "_abc", "logging", "_asyncio"}
+"""Modules whose objects count by type: they hold no state that a verdict depends on."""
 
-def identify(function: JudgeFunction) -> dict[str, str]:
-    """Return everything that determines the verdicts of a function."""
-    digest = hashlib.sha256()
+
+def identify(function: JudgeFunction, places: dict[str, bytes] | None = None) -> dict[str, str]:
+    """Return everything that determines the verdicts of a function.
+
+    ``places`` receives a digest of each value that counts, by its place.
+    """
     target = unwrap(function.function)
-    code = _describe_code(target, function.origin)
-    if code is None and not function.version:
-        raise UsageError(
-            f"judge {function.name}: its source cannot be read, so a change of it would go unseen; declare a version "
-            'with @distract.judge(version="1")'
-        )
-    # The values of a function that is not pure may change with every call, and none of its verdicts is used again.
-    values = _describe_values(function.function) if function.cache else ()
-    for part in (*(code or ()), *values):
+    parts: Iterable[str]
+    if function.version or not function.cache:
+        # Nor are verdicts of a function that is not pure used again.
+        values = _describe_literals(function.function) if function.cache else ()
+        parts = (*(_describe_code(target, function.origin) or ()), *values)
+    else:
+        parts = [State(function.name, {} if places is None else places).describe_judge(function, target).hex()]
+    digest = hashlib.sha256()
+    for part in parts:
         digest.update(f"{len(part)}:{part}".encode(errors="surrogatepass"))
     version = {"version": function.version} if function.version else {}
     return {"engine": "function", "model": function.name, "code": digest.hexdigest(), **version}
@@ -62,119 +83,342 @@ def unwrap(function: Any) -> Any:
     return function if is_code else type(function)
 
 
+def list_changes(before: dict[str, bytes], after: dict[str, bytes]) -> list[str]:
+    """List the places of values that changed, the innermost ones."""
+    changed = [place for place in {**before, **after} if place and before.get(place) != after.get(place)]
+    return [one for one in changed if not any(other.startswith((f"{one}.", f"{one}[")) for other in changed)]
+
+
+class State:
+    """Describes values by their content, alike in every process: equal states have equal digests."""
+
+    def __init__(self, judge: str, places: dict[str, bytes]) -> None:
+        self._judge, self._places, self._path = judge, places, list[str]()
+        self._sources: dict[Path, str] = {}
+        self._digests, self._begun = dict[int, bytes](), dict[int, int]()  # by the address of a value
+        self._kept: list[object] = []  # no other value may get the address of one of these
+        self._cycles, self._bytes, self._home = 0, 0, "\0"
+        words = re.compile(r"(?i).*(key|token|secret|password)")
+        self._secrets = {value for name, value in os.environ.items() if words.fullmatch(name) and len(value) >= 8}
+
+    def describe_judge(self, function: JudgeFunction, target: Any) -> bytes:
+        """Describe a judge: its values, and the source of all modules that count."""
+        files = [function.origin]
+        if not issubclass(target if inspect.isclass(target) else type(target), NeighbourJudge):
+            with contextlib.suppress(TypeError):  # that of an installed package counts only here
+                files.append(inspect.getsourcefile(target) or "")
+        for file in filter(os.path.isfile, files):
+            self._home = str(Path(file).resolve().parent)
+            self._add_source(file, is_own=True)
+        digest = self.describe(function.function)
+        # A helper of the same name and text may have been imported from another folder.
+        return _hash("judge", digest, *sorted({_encode(text) for text in modules.dump_modules(self._sources)}))
+
+    def describe(self, value: Any, label: str = "") -> bytes:
+        """Describe a value; ``label`` leads to it from the one that holds it, as in ``.name`` or ``[0]``."""
+        kind, address = type(value), id(value)
+        self._path.append(label)
+        if kind is str and value.startswith(self._home):  # wherever that is
+            value = value[len(self._home) :]
+        if (_IGNORED.search(label) and not callable(value)) or (kind is str and value in self._secrets):
+            digest = _hash("ignored")
+        elif kind in _PLAIN:
+            digest = self._hash_bytes(value, "plain", marshal.dumps(value, 2))
+        elif address in self._begun:
+            digest, self._cycles = _hash(f"cycle {len(self._begun) - self._begun[address]}"), self._cycles + 1
+        elif address in self._digests:
+            digest = self._digests[address]
+        else:
+            self._kept.append(value)
+            if len(self._kept) > MAX_VALUES:
+                self._refuse(value, f"holds more than {MAX_VALUES:,} values")
+            self._begun[address] = len(self._begun)
+            try:
+                tag, parts = self._take(value, kind)
+                if tag is None:  # a set: its elements come in any order
+                    digest = _hash("set", *sorted(self._describe_apart(part) for _, part in parts))
+                else:
+                    digest = _hash(tag, *[self.describe(part, name) for name, part in parts])
+            except UsageError:
+                raise
+            except RecursionError:
+                self._refuse(value, "is nested too deeply to be described")
+            except Exception:
+                self._refuse(value, "cannot be described")
+            del self._begun[address]
+            self._digests[address] = digest
+        if len(self._path) <= 4 and len(self._places) < 10_000:
+            self._places[self._place()] = digest
+        self._path.pop()
+        return digest
+
+    def _describe_apart(self, value: object) -> bytes:
+        """Describe an element of a set, whatever was described before it."""
+        kept, cycles = len(self._kept), self._cycles
+        digest = self.describe(value)
+        if self._cycles != cycles:
+            for one in self._kept[kept:]:
+                self._digests.pop(id(one), None)
+        return digest
+
+    def _take(self, value: Any, kind: type) -> tuple[str | None, list[tuple[str, Any]]]:
+        """Take a value apart: what it is, and the values in it."""
+        if kind in (list, tuple, dict) and len(value) > 100:
+            plain = (*value, *value.values()) if kind is dict else value
+            if _PLAIN.issuperset(map(type, plain)) and not (kind is dict and any(map(_is_secret, value))):
+                return self._hash_bytes(value, kind.__name__, marshal.dumps(plain, 2)).hex(), []
+        if kind in (list, tuple):
+            return kind.__name__, [(f"[{index}]", part) for index, part in enumerate(value)]
+        if kind in (dict, MappingProxyType):
+            return "dict", [pair for key, part in value.items() for pair in (("", key), (f"[{_name(key)}]", part))]
+        if issubclass(kind, set | frozenset):
+            extra = [] if kind in (set, frozenset) else [("", kind), ("", _list_attributes(value))]
+            return None, [("", part) for part in (*value, *(part for _, part in extra))]
+        if kind is functools.partial:
+            named = [(f"argument {name}", value.keywords[name]) for name in sorted(value.keywords)]
+            names = f"partial {len(value.args)} {sorted(value.keywords)}"
+            return names, [("", value.func), *((f"argument {i}", one) for i, one in enumerate(value.args, 1)), *named]
+        if kind is FunctionType:
+            return self._take_function(value)
+        if kind is MethodType:
+            return "method", [("", value.__func__), ("", value.__self__)]
+        if isinstance(value, type):
+            return self._take_class(value)
+        if issubclass(kind, PurePath):
+            return "path", [("", kind), ("", str(value))]
+        if issubclass(kind, ModuleType):
+            self._add_source(modules.find_file(value) or "")
+            return f"module {'' if modules.find_file(value) else value.__name__}", []
+        if issubclass(kind, JudgeFunction) and value.version:
+            return f"judge {identify(value)}", []
+        if address := _find_address(value, kind):
+            known = [("", kind), *self._list_own(value, kind)]
+            return f"{address} {[name for name, _ in known]}", known
+        return self._take_object(value, kind)
+
+    def _take_function(self, function: Any) -> tuple[str, list[tuple[str, Any]]]:
+        code, space = function.__code__, function.__globals__
+        parts = _list_cells(function)
+        parts += [(f"attribute {name}", part) for name, part in sorted(vars(function).items())]
+        module = sys.modules.get(space.get("__name__", ""))
+        file = Path(code.co_filename)
+        if modules.is_library(file) if file.is_file() else modules.is_library_module(module):
+            return f"function {space.get('__name__')}.{code.co_qualname} {[name for name, _ in parts]}", parts
+        self._add_source(file)
+        parts += [(f"default {i}", part) for i, part in enumerate(function.__defaults__ or (), 1)]
+        parts += [(f"default {name}", part) for name, part in sorted((function.__kwdefaults__ or {}).items())]
+        read, names = modules.list_names(code)
+        parts += self._list_globals(space, read, names, ())
+        return f"function {code.co_qualname} {[name for name, _ in parts]} {modules.dump_function(code)}", parts
+
+    def _list_globals(
+        self, space: dict[str, Any], read: Iterable[str], names: list[str], above: tuple[ModuleType, ...]
+    ) -> Iterator[tuple[str, Any]]:
+        """List the globals that code reads, those of the user's modules that it names by attribute included."""
+        for name in read:
+            if name not in space or (name.startswith("__") and name.endswith("__")):
+                continue
+            value = space[name]
+            if isinstance(value, ModuleType) and value not in above:
+                yield f"global {name}", value
+                if modules.find_file(value):
+                    yield from self._list_globals(vars(value), names, names, (*above, value))
+            else:
+                yield f"global {name}", "a library's" if _is_of_library(name, value) else value
+
+    def _take_class(self, kind: type) -> tuple[str, list[tuple[str, Any]]]:
+        module = sys.modules.get(kind.__module__)
+        found: object = module
+        for name in kind.__qualname__.split("."):
+            found = getattr(found, name, None)
+        is_named = modules.is_library_module(module) and (found is kind or hasattr(module, "__file__"))
+        if not kind.__flags__ & 1 << 9 or is_named:  # 1 << 9: made by `class`
+            return f"class {kind.__module__}.{kind.__qualname__}", []
+        file = modules.find_file(module)
+        self._add_source(file or "")
+        parts: list[tuple[str, Any]] = [("", base) for base in (type(kind), *kind.__bases__)]
+        for name, part in sorted(vars(kind).items()):
+            functions = [one for one in _unwrap_descriptor(part) if isinstance(one, FunctionType)]
+            if functions:
+                written = [one for one in functions if not (file and one.__code__.co_filename.startswith("<"))]
+                parts += [(f"class {kind.__qualname__}.{name}", one) for one in written if "__annotate" not in name]
+            elif not (name.startswith("__") and name.endswith("__")) and (
+                not hasattr(type(part), "__get__") or modules.find_file(sys.modules.get(type(part).__module__))
+            ):
+                parts.append((f"class {kind.__qualname__}.{name}", part))
+        return f"class {kind.__qualname__} {[name for name, _ in parts]}", parts
+
+    def _take_object(self, value: Any, kind: type) -> tuple[str, list[tuple[str, Any]]]:
+        """Take an object apart as ``pickle`` does."""
+        if kind in (pickle.PickleBuffer, memoryview):
+            view = memoryview(value)
+            return self._hash_bytes(value, f"{view.format} {view.shape}", view.tobytes()).hex(), []
+        self._spend(value, getattr(value, "nbytes", 0) if hasattr(kind, "nbytes") else 0)
+        if any(f"{base.__module__}.{base.__qualname__}" == "torch.Tensor" for base in kind.__mro__):
+            flat = value.detach().cpu().contiguous().reshape(-1)
+            text = f"tensor {value.dtype} {[*value.shape]}"
+            return self._hash_bytes(value, text, flat.view(sys.modules["torch"].uint8).numpy()).hex(), [("", kind)]
+        reduce = copyreg.dispatch_table.get(kind)
+        reduced: str | tuple[Any, ...] = reduce(value) if reduce else value.__reduce_ex__(5)
+        if isinstance(reduced, str):
+            module = sys.modules.get(getattr(value, "__module__", None) or "builtins")
+            name = getattr(module, "__name__", "") if modules.is_library_module(module) else ""
+            self._add_source(modules.find_file(module) or "")  # one that is compiled has no functions to look into
+            return f"named {name}.{reduced}", [("", kind), *_list_attributes(value)]
+        function, arguments, state, listed, mapped = (*reduced, None, None, None)[:5]
+        items, pairs = [*(listed or ())], [*(mapped or ())]
+        parts = [("", function), ("", arguments), ("", items)]
+        parts += [pair for key, part in pairs for pair in (("", key), (f"[{_name(key)}]", part))]
+        states = state if type(state) is tuple and len(state) == 2 else (state,)  # attributes, and those in slots
+        for one in states:
+            if type(one) is dict and all(type(key) is str for key in one):
+                ids = {*map(id, one.values())}  # scikit-learn keeps one
+                named = [(key, one[key]) for key in sorted(one) if type(one[key]) is not int or one[key] not in ids]
+                parts += [pair for key, part in named for pair in (("", key), (f".{key}", part))]
+            else:
+                parts.append(("", one))
+        return f"object {len(items)} {len(pairs)} {len(parts)}", parts
+
+    def _list_own(self, value: Any, kind: type) -> list[tuple[str, Any]]:
+        """List the attributes of a client, thread or the like that the methods of a user's class name."""
+        own = [base for base in kind.__mro__ if modules.find_file(sys.modules.get(base.__module__))]
+        functions = [one for base in own for one in vars(base).values() if isinstance(one, FunctionType)]
+        names = {name for function in functions for name in modules.list_names(function.__code__)[1]}
+        return [pair for pair in _list_attributes(value) if pair[0].lstrip(".") in names]
+
+    def _add_source(self, file: str | Path, is_own: bool = False) -> None:
+        path = Path(file or ".")
+        if path.is_file() and path.resolve() not in self._sources and (is_own or not modules.is_library(path)):
+            self._sources |= modules.list_modules(path, is_wide=True)
+
+    def _hash_bytes(self, value: object, tag: str, data: Any) -> bytes:
+        self._spend(value, len(data))
+        self._bytes += len(data) if len(data) > 4096 else 0
+        return _hash(tag, data)
+
+    def _spend(self, value: object, size: int) -> None:
+        """Refuse a value before it is copied."""
+        if size > 4096 and self._bytes + size > MAX_BYTES:
+            self._refuse(value, f"holds more than {MAX_BYTES >> 20} MB")
+
+    def _place(self) -> str:
+        starts = [index for index, label in enumerate(self._path) if " " in label.partition("[")[0]]
+        text = "".join(self._path[starts[-1] if starts else 0 :])
+        return (f"attribute {text[1:]}" if text.startswith(".") else text)[:80]
+
+    def _refuse(self, value: object, problem: str) -> NoReturn:
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        raise UsageError(
+            f"judge {self._judge}: {f'{self._place()} ({kind})' if self._place() else f'a {kind}'} {problem}, so a "
+            'change of it would go unseen; declare a version with @distract.judge(version="1")'
+        )
+
+
+def _hash(tag: str, *parts: Any) -> bytes:
+    digest = hashlib.sha256(_encode(tag))
+    for part in parts:
+        digest.update(f"|{len(part)}|".encode())
+        digest.update(part)
+    return digest.digest()
+
+
+def _encode(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
+
+
+def _name(key: object) -> str:
+    return ascii(key)[:40] if type(key) in _PLAIN else ""
+
+
+def _is_secret(key: object) -> bool:
+    return isinstance(key, str) and bool(_IGNORED.search(key))
+
+
+def _is_of_library(name: str, value: object) -> bool:
+    """Tell whether a library has an object under the same name, so that it was imported from there."""
+    if type(value) in _PLAIN or isinstance(value, FunctionType | type):
+        return False
+    holders = [one for one in [*sys.modules.values()] if getattr(one, "__dict__", {}).get(name) is value]
+    return any(modules.is_library_module(one) for one in holders)
+
+
+def _list_attributes(value: object) -> list[tuple[str, Any]]:
+    return [(f".{name}", part) for name, part in sorted(getattr(value, "__dict__", {}).items())]
+
+
+def _list_cells(function: Any) -> list[tuple[str, Any]]:
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    # One that is not filled yet equals an empty one.
+    return [(f"variable {name}", ... if cell == CellType() else cell.cell_contents) for name, cell in cells]
+
+
+def _unwrap_descriptor(value: Any) -> list[Any]:
+    names = ("__func__", "fget", "fset", "fdel", "func", "__wrapped__")
+    return [value] if isinstance(value, FunctionType) else [getattr(value, name, None) for name in names]
+
+
+def _find_address(value: Any, kind: type) -> str:
+    """Describe a client, a logger, a lock, a thread or an open file by its type and address; empty for others."""
+    tops = {str(base.__module__).partition(".")[0] for base in kind.__mro__}
+    if tops & _CLIENTS and hasattr(kind, "base_url"):
+        url = urlsplit(str(value.base_url))
+        return f"client {url.scheme}://{url.hostname}:{url.port}{url.path}"
+    if "_io" in tops and hasattr(value, "name"):
+        return f"file {value.name} {getattr(value, 'mode', '')}"
+    named = [base for base in kind.__mro__ if "Logger" in base.__qualname__]
+    if any(modules.is_library_module(sys.modules.get(base.__module__)) for base in named):
+        return f"logger {getattr(value, 'name', '')}"
+    return "handle" if (tops & _HANDLES and "enum" not in tops) or kind is type(os.environ) else ""
+
+
 def _describe_code(target: Any, origin: str = "") -> list[str] | None:
     """Describe the code behind a function or class, and that of the file that names it; None if there is none."""
-    named = list_modules(Path(origin)) if origin else {}
+    named = modules.list_modules(Path(origin)) if origin else {}
     if inspect.isclass(target) and issubclass(target, NeighbourJudge):  # the framework's version stands for its code
-        return _dump_modules(named)
+        return modules.dump_modules(named)
     try:
         file = Path(inspect.getsourcefile(target) or "")
     except TypeError:
         return None
     if file.is_file():
-        return _dump_modules({**named, **list_modules(file)})
+        of_names = {name: path for path, name in {**named, **modules.list_modules(file)}.items()}
+        return modules.dump_modules({path: name for name, path in of_names.items()})
     try:  # typed into a notebook
-        return [_dump(ast.parse(textwrap.dedent(inspect.getsource(target))))]
+        return [modules.dump_source(textwrap.dedent(inspect.getsource(target)).encode())]
     except (OSError, TypeError, SyntaxError):
-        return _describe_bytecode(target)
+        return [modules.dump_bytecode(target.__code__)] if inspect.isfunction(target) else None
 
 
-def _describe_bytecode(target: Any) -> list[str] | None:
-    """Describe a function typed at a prompt or piped into Python, which keeps no source; None for anything else."""
-    if not inspect.isfunction(target):
-        return None
-    code = target.__code__.replace(co_filename="", co_firstlineno=1, co_linetable=b"")
-    # Later formats of marshal depend on what else refers to a constant.
-    return [f"{sys.version_info[:2]} {hashlib.sha256(marshal.dumps(code, 2)).hexdigest()}"]
-
-
-def _dump_modules(modules: dict[str, Path]) -> list[str]:
-    return [f"{name}\n{_dump(ast.parse(path.read_bytes()))}" for name, path in sorted(modules.items())]
-
-
-def list_modules(file: Path) -> dict[str, Path]:
-    """List a module and all that it imports from its own folder or package, by their path in it."""
-    file = file.resolve()
-    base = file.parent
-    while (base / "__init__.py").exists():
-        base = base.parent
-    is_installed = base.name in ("site-packages", "dist-packages")
-    home = base / file.relative_to(base).parts[0] if is_installed or base != file.parent else base
-    modules, waiting = dict[str, Path](), [file]
-    while waiting:
-        path = waiting.pop()
-        name = path.relative_to(base).as_posix()
-        if name in modules or not (path == home or home in path.parents):
-            continue
-        modules[name] = path
-        waiting.extend(init for above in path.parents if (init := above / "__init__.py").is_file() and above != base)
-        waiting.extend(_find_imports(path, base))
-    return modules
-
-
-def _find_imports(path: Path, base: Path) -> Iterator[Path]:
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):
-        return  # importing it reports that
-    for node in ast.walk(tree):
-        names: list[tuple[Path, str]] = []
-        if isinstance(node, ast.Import):
-            names = [(base, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            start = path.parents[node.level - 1] if 0 < node.level <= len(path.parents) else base
-            module = node.module or ""
-            names = [(start, ".".join(filter(None, (module, alias.name)))) for alias in node.names]
-        for start, name in names:
-            place = start
-            for part in name.split("."):
-                place = place / part
-                yield from (file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file())
-
-
-class _Stripper(ast.NodeTransformer):
-    """Removes docstrings."""
-
-    def visit(self, node: ast.AST) -> Any:
-        """Visit a node and what it contains."""
-        self.generic_visit(node)
-        if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            head = node.body[0] if node.body else None
-            if isinstance(head, ast.Expr) and isinstance(head.value, ast.Constant) and type(head.value.value) is str:
-                node.body = node.body[1:] or [ast.Pass()]
-        return node
-
-
-def _dump(tree: ast.AST) -> str:
-    return ast.dump(_Stripper().visit(tree))
-
-
-def _describe_values(function: Any) -> Iterator[str]:
-    """Describe the values that a callable carries, in the same way in every process."""
+def _describe_literals(function: Any) -> Iterator[str]:
+    """Describe the literals that a callable with a version carries; its version stands for other values."""
+    values, inner = (function,), None
     if isinstance(function, functools.partial):
-        for value in (*function.args, *sorted(function.keywords.items())):
-            yield _describe(value)
-        yield from _describe_values(function.func)
+        values, inner = (*function.args, *sorted(function.keywords.items())), function.func
     elif inspect.ismethod(function):
-        yield _describe(function.__self__)
-        yield from _describe_values(function.__func__)
+        values, inner = (function.__self__,), function.__func__
     elif inspect.isfunction(function):
         yield function.__qualname__
-        for value in (*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())):
-            yield _describe(value)
-        for cell in function.__closure__ or ():
-            try:
-                yield _describe(cell.cell_contents)
-            except ValueError:  # not filled yet
-                yield ""
-    elif not inspect.isbuiltin(function):
-        yield _describe(function)
+        cells = (part for name, part in _list_cells(function))
+        values = (*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items()), *cells)
+    elif inspect.isbuiltin(function):
+        return
+    yield from map(_describe_literal, values)
+    yield from _describe_literals(inner) if inner else ()
 
 
-def _describe(value: object) -> str:
+def _describe_literal(value: Any) -> str:
     if inspect.isfunction(value) or inspect.ismethod(value) or isinstance(value, functools.partial):
-        return "\n".join((*(_describe_code(unwrap(value)) or ()), *_describe_values(value)))
-    text = repr(value)
-    if type(value).__repr__ is object.__repr__:
-        text = f"{type(value).__qualname__} {sorted(vars(value).items()) if hasattr(value, '__dict__') else ''}"
-    return _ADDRESS.sub("", text)
+        return "\n".join((*(_describe_code(unwrap(value)) or ()), *_describe_literals(value)))
+    if isinstance(value, NeighbourJudge) or _is_literal(value):
+        return _ADDRESS.sub("", repr(value))
+    own: object = type(value).__repr__
+    if own is not object.__repr__:
+        return ""
+    values = [pair for pair in sorted(vars(value).items()) if _is_literal(pair)] if hasattr(value, "__dict__") else ""
+    return f"{type(value).__qualname__} {values}"
+
+
+def _is_literal(value: object, depth: int = 20) -> bool:
+    parts = value.items() if type(value) is dict else value
+    is_whole = type(value) in (tuple, list, dict) and depth > 0  # one may hold itself
+    return type(value) in _PLAIN or (is_whole and all(_is_literal(part, depth - 1) for part in parts))  # type: ignore[attr-defined]

@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+from distract.core.backend import TEMPLATE
 from distract.core.errors import BackendError, UsageError
 from distract.core.records import Request
-from distract.models.server.capabilities import TEMPLATE, Capabilities
+from distract.models.server.capabilities import Capabilities
 from distract.models.server.completions import Completion, read_completion
 from distract.models.server.faults import FINAL, Rejection, TransientError, describe_cause, one_line, read_refusal
 from distract.models.server.secrets import Scrub, scrub_values

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from distract.core.backend import TEMPLATE
 from distract.core.errors import BackendError
 from distract.core.records import Message, Request
 from distract.models.server.faults import Rejection
@@ -21,9 +22,6 @@ Turns = Sequence[Mapping[str, str]]
 
 ROOM_FOR_VERDICT = 16
 ROOM_FOR_REASONING = 4096
-TEMPLATE = {"enable_thinking": False, "date_string": "26 Jul 2024"}
-"""Values for chat templates, as in the local backend: a verdict must not depend on who runs the model."""
-
 _FEWER = 5
 _SPARE = frozenset(
     ("temperature", "top_p", "seed", "stop", "chat_template_kwargs", "include_stop_str_in_output", "logprob_token_ids",

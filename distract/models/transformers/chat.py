@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
 from distract.core import timer
+from distract.core.backend import DATE, TEMPLATE
 from distract.core.errors import BackendError
 from distract.core.records import Message, Request
 from distract.models.transformers.encoder import Encoder, Tokens, alternatives
@@ -23,6 +25,17 @@ Piece = tuple[str | int, ...]
 
 _MARKER = re.compile(r"DISTRACT(\d+)SLOT")
 _BENIGN = "Plain words: 1, 2 and 3.\n\nA second line"
+THOUGHTS: Mapping[str, str] = {
+    **{f"<{name}>": f"</{name}>" for name in ("think", "thinking", "thought", "reasoning", "seed:think")},
+    **{f"<|{name}|>": f"<|/{name}|>" for name in ("think", "thinking")},
+    "<|START_THINKING|>": "<|END_THINKING|>", "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|inner_prefix|>": "<|inner_suffix|>", "[THINK]": "[/THINK]", "◁think▷": "◁/think▷",
+}  # fmt: skip
+"""How templates open and close a thought."""
+_OPEN = re.compile(rf"({'|'.join(map(re.escape, THOUGHTS))})[ ]*(?:\n(?:(?!{_MARKER.pattern})[^<◁\[])*)?\Z")
+TELLS = re.compile("strftime_now|think|thought|reasoning|inner_prefix", re.IGNORECASE)
+"""What a template contains that opens a thought or writes today's date, however its file escapes the brackets."""
+
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -60,8 +73,8 @@ class Chat:
     def __init__(self, tokenizer: Any, name: str, invites: bool = True) -> None:
         """Take a model's tokenizer; ``invites`` ends a prompt with the start of the model's own turn."""
         self.tokenizer, self.name = tokenizer, name
-        self._template = Template(tokenizer, name, invites)
-        unflagged = [text for text, (_, token) in self._template.structure.items() if not token.special]
+        self.template = Template(tokenizer, name, invites)
+        unflagged = [text for text, (_, token) in self.template.structure.items() if not token.special]
         self._encoder = Encoder(tokenizer, unflagged)
         self._leads: dict[tuple[str, ...], str | None] = {}
 
@@ -90,7 +103,7 @@ class Chat:
         return EncodedRequest(head + tails[0][:shared], tuple(tail[shared:] for tail in tails))
 
     def _lay_out(self, request: Request) -> PromptLayout:
-        messages = self._template.merge_system(request.messages)
+        messages = self.template.merge_system(request.messages)
         roles = tuple(message.role for message in messages)
         texts = [message.content for message in messages]
         # Most texts are ASCII, for which no search is needed.
@@ -106,7 +119,7 @@ class Chat:
     def _make_layout(
         self, roles: tuple[str, ...], contents: Sequence[str], ends: Sequence[str], lead: str
     ) -> PromptLayout:
-        layout = self._template.layout(roles)
+        layout = self.template.layout(roles)
         assert layout is not None
         *first, last = layout
         stem = _fill_part(last, contents)
@@ -149,12 +162,12 @@ class Chat:
 
     def _encode_whole(self, roles: tuple[str, ...], contents: Sequence[str], end: str) -> Tokens:
         """Ids of the whole text at once, for tokenizers whose pieces do not add up; rejects text with structure."""
-        if any(self._template.special.search(text) for text in (*contents, end)):
+        if any(self.template.special.search(text) for text in (*contents, end)):
             raise BackendError(
                 f"the tokenizer of {self.name} cannot encode a text that contains one of its special tokens "
                 "as plain text; use another judge or the text without it"
             )
-        text = self._template.fill(roles, contents) + end
+        text = self.template.fill(roles, contents) + end
         options = {"add_special_tokens": False, "split_special_tokens": False, "verbose": False}
         return tuple(self.tokenizer(text, **options)["input_ids"])
 
@@ -183,7 +196,7 @@ class Template:
         if not tokenizer.chat_template:
             raise BackendError(f"{name} has no chat template, so it supports no roles; use a chat model")
         self.tokenizer, self.name, self._invites = tokenizer, name, invites
-        template = str(tokenizer.chat_template)
+        self._source = template = str(tokenizer.chat_template)
         # A token that the template writes is structure even if the tokenizer does not flag it as special (<think> of
         # Qwen 3). Other tokens that are not special are vocabulary (Gemma's runs of blanks) and must stay unchanged.
         added = {index: token for index, token in tokenizer.added_tokens_decoder.items() if token.content}
@@ -191,10 +204,22 @@ class Template:
         self.structure = {
             token.content: (index, token)
             for index, token in added.items()
-            if token.special or (token.content in template and token.content.strip())
+            if token.special
+            or (token.content in template and token.content.strip())
+            or (token.content in THOUGHTS.values() and self.rendering.get("thinking"))
         }
         self.special = alternatives(self.structure)
         self._layouts: dict[tuple[str, ...], tuple[Tokens | Piece, ...] | None] = {}
+
+    @cached_property
+    def rendering(self) -> Mapping[str, str]:
+        """What has to be changed about prompts, for the model's identity; empty for most models."""
+        if not TELLS.search(self._source):
+            return {}
+        dates = DATE, dict.fromkeys(DATE, "?")
+        texts, others = ([self._apply(roles, date) for roles in (("user",), ("system", "user"))] for date in dates)
+        needs = {"thinking": "closed"} if self._invites and any(_OPEN.search(text or "") for text in texts) else {}
+        return needs if texts == others else {**needs, "date": TEMPLATE["date_string"]}
 
     def merge_system(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The messages, the system message moved into the first user turn if the template has no system role."""
@@ -222,16 +247,19 @@ class Template:
 
     def _render(self, roles: Sequence[str]) -> str | None:
         """The whole text with a marker for each content; None if the template refuses."""
+        text = self._apply(roles, DATE)
+        if text and "thinking" in self.rendering and (thought := _OPEN.search(text)):
+            text = f"{text.rstrip()}\n\n{THOUGHTS[thought[1]]}\n\n"
+        return text
+
+    def _apply(self, roles: Sequence[str], date: Mapping[str, str]) -> str | None:
+        """The text as the template writes it on a date."""
         turns = [{"role": role, "content": _marker(number)} for number, role in enumerate(roles)]
+        values = {**TEMPLATE, "tokenize": False, "add_generation_prompt": self._invites}
         try:
-            text = self.tokenizer.apply_chat_template(
-                turns,
-                tokenize=False,
-                add_generation_prompt=self._invites,
-                enable_thinking=False,
-                # Fix the date, since Llama 3's template writes today's, and a judge would change overnight.
-                date_string="26 Jul 2024",
-            )
+            if "strftime_now" in self._source:
+                values["chat_template"] = _fix_date(date) + self.tokenizer.get_chat_template()
+            text = self.tokenizer.apply_chat_template(turns, **values)
         except Exception:  # a template is a program that may raise anything
             return None
         return str(text)
@@ -253,6 +281,12 @@ class Template:
             parts = _MARKER.split(text)
             layout.append(tuple(int(part) if at % 2 else part for at, part in enumerate(parts)))
         return tuple(layout)
+
+
+def _fix_date(date: Mapping[str, str]) -> str:
+    """A macro that takes the place of the function for today's date: a template sees no function passed to it."""
+    calls = "".join(f".replace('{code}', '{text}')" for code, text in date.items())
+    return f"{{% macro strftime_now(format) %}}{{{{ format{calls} }}}}{{% endmacro %}}\n"  # trim_blocks takes the break
 
 
 def _marker(number: int) -> str:

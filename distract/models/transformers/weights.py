@@ -160,6 +160,7 @@ class LocalModel(HubModel):
     def identity(self) -> Mapping[str, str]:
         """See ``Backend.identity``; imports nothing for the embedded judge."""
         identity = {"model": self.model, **self._weights_id, "engine": "transformers", "dtype": self._dtype}
+        identity |= self._template_id
         return identity if self.quantization is None else {**identity, "quantization": self.quantization}
 
     def load(self) -> None:

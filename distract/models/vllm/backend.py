@@ -215,6 +215,7 @@ class Vllm(HubModel):
     def identity(self) -> Mapping[str, str]:
         """See ``Backend.identity``; imports no vLLM."""
         identity = {"model": self.model, **self._weights_id, "engine": "vllm", "dtype": self._dtype}
+        identity |= self._template_id
         if self.quantization:
             identity["quantization"] = self.quantization
         if self.max_length:
