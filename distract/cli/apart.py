@@ -26,7 +26,8 @@ from typing import NoReturn
 
 from distract.cli.shared import PARENT, CommandExit
 from distract.core import registry
-from distract.core.errors import PluginError
+from distract.core.errors import DataError, PluginError
+from distract.core.files import MOST_TEXT, read_bytes
 from distract.core.signals import SIGNALS
 
 _CODE = re.compile(r"python:|\.py(?:[:+]|$)|trust.remote.code", re.MULTILINE)
@@ -38,8 +39,8 @@ def find_user_code(arguments: Sequence[str]) -> str:
     for argument in arguments:
         text = argument
         if argument.endswith(".toml"):
-            with suppress(OSError):
-                text = Path(argument.rpartition("=")[2]).read_text("utf-8", errors="replace")
+            with suppress(DataError):  # the command says what is wrong
+                text = read_bytes(Path(argument.rpartition("=")[2]), MOST_TEXT).decode(errors="replace")
         if _CODE.search(text):
             return argument
     return next((f"plug-in {entry.name!r} ({entry.value})" for entry in registry.installed()), "")

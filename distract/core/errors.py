@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from distract.core.printable import hide_credentials, line
+from distract.core.signals import StopSignal
 
 MAX_NAMES, FEW = 8, 3
 """Maximum number of names in a message, and how many of more there are to name."""
@@ -171,7 +172,9 @@ def describe_error(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = f"{name}: {error}".removesuffix(": ")
-    except PLUGIN_ERRORS:
+    except BaseException as failure:
+        if isinstance(failure, StopSignal):
+            raise
         return name
     return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} […]"
 

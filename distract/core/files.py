@@ -40,6 +40,9 @@ HOME = ".distract"
 _SQLITE = b"SQLite format 3\x00"
 _STORE_SUFFIX = re.compile(r"(-wal|-shm|-journal|\.lock)\Z")
 
+MOST_TEXT = 1 << 20
+"""Maximum number of bytes of a prompt or a judge file."""
+
 _KINDS = {
     stat.S_IFLNK: "a link",
     stat.S_IFDIR: "a folder",
@@ -266,16 +269,24 @@ def open_input(path: Path) -> BinaryIO:
         raise DataError(f"cannot be read: {error}", path=path) from error
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, most: int | None = None) -> bytes:
+    """Read a whole file; with a maximum number of bytes, a regular one: a device or a pipe might never end."""
+    with suppress(OSError, ValueError):  # opening it says what is wrong
+        kind = _KINDS.get(stat.S_IFMT(path.stat().st_mode))
+        if most is not None and kind not in (None, "a folder"):
+            raise DataError(f"is {kind}; name a regular file", path=path)
     with open_input(path) as file:
         try:
-            return file.read()
+            raw = file.read(-1 if most is None else most + 1)
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror}", path=path) from error
+    if most is not None and len(raw) > most:
+        raise DataError(f"has more than {most >> 20} MB; name the file that you meant", path=path)
+    return raw
 
 
-def read_text(path: Path) -> str:
-    return decode(read_bytes(path), str(path))
+def read_text(path: Path, most: int | None = None) -> str:
+    return decode(read_bytes(path, most), str(path))
 
 
 def decode(raw: bytes, where: str) -> str:

@@ -27,6 +27,9 @@ _HEADER = struct.Struct("<26xHH")
 _MOST = 1 << 28
 """Maximum number of bytes of a sample; an archive of a few kilobytes may claim or hold gigabytes."""
 
+MOST_LAYERS = 3
+"""Maximum number of times that a file may be compressed by gzip: each layer costs a reader."""
+
 
 def open_log(
     open_file: Callable[[], BinaryIO], where: str

@@ -10,7 +10,6 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
@@ -31,7 +30,8 @@ def list_paths(value: object, depth: int = 4) -> list[str]:
 
 def read_path(row: Mapping[str, object], path: str) -> object:
     """The cell of a column or inside one; None if there is none."""
-    name = max((name for name in row if path == name or path.startswith(f"{name}.")), key=len, default=None)
+    ends = (len(path), *(match.start() for match in reversed([*re.finditer(r"\.", path)])))
+    name = next((path[:end] for end in ends if path[:end] in row), None)
     if name is None:
         return None
     value = row[name]
@@ -220,8 +220,9 @@ def _match(table: Table, mapping: Mapping[str, str], fields: Sequence[str]) -> C
     labels = {role: value for role, value in mapping.items() if role in VALUES and value}
     names = {role: _find_column(table, role, name) for role, name in mapping.items() if role in NAMES and name}
     by_name: dict[str, str] = {}
+    outer = {*table.fields}
     for column in fields:
-        leaf = column if column in table.fields else column.rpartition(".")[2]
+        leaf = column if column in outer else column.rpartition(".")[2]
         by_name.setdefault(normalise(leaf), column)
     pair = next((pair for pair in PAIRS if by_name.keys() >= {*pair}), None)
     if pair is not None and not all(_suits("response_a", read_path(table.sample, by_name[name])) for name in pair):
@@ -349,7 +350,7 @@ def _propose_responses(free: Sequence[str], whole: Sequence[str], columns: Colum
     likely = [name for name in free if _is_like(name, _RESPONSE) and not _is_like(name, _PROMPT)]
     others = [name for name in free if not _is_like(name, _PROMPT)]
     needed = 2 + ("prompt" not in columns.names)
-    pairs = [pair for pair in combinations(free, 2) if _are_sides(*pair)]
+    pairs = [*_pair_sides(free)]
     pairs += [tuple(some) for some in (likely, others) if len(some) == 2 and len(free) >= needed]  # type: ignore[misc]
     yield from ({"response_a": first, "response_b": second} for first, second in pairs)
     # Without a name to go by, the prompt comes first.
@@ -373,7 +374,8 @@ def _rank(names: Sequence[str], words: Sequence[str]) -> list[str]:
 
 
 def _is_like(name: str, words: Sequence[str]) -> bool:
-    return any(word in normalise(name) for word in words)
+    plain = normalise(name)
+    return any(word in plain for word in words)
 
 
 def _may_hold_text(name: str, cell: object) -> bool:
@@ -386,8 +388,13 @@ def _may_hold_text(name: str, cell: object) -> bool:
     return isinstance(cell, str) and bool(cell.strip()) and not is_number and not is_other
 
 
-def _are_sides(first: str, second: str) -> bool:
-    """Whether two names differ only in the words of a first and a second response."""
-    one, other = (re.findall(r"[^\W_]+", normalise(name)) for name in (first, second))
-    different = [pair for pair in zip(one, other, strict=False) if pair[0] != pair[1]]
-    return len(one) == len(other) > 1 and len(different) == 1 and different[0] in SIDES
+def _pair_sides(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pair names that differ only in the words of a first and a second response."""
+    others, parts = dict(SIDES), [tuple(re.findall(r"[^\W_]+", normalise(name))) for name in names]
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, words in enumerate(parts):
+        places.setdefault(words, []).append(place)
+    for first, words in enumerate(parts):
+        swaps = [(*words[:at], others[word], *words[at + 1 :]) for at, word in enumerate(words) if word in others]
+        seconds = [second for swap in swaps if len(words) > 1 for second in places.get(swap, ()) if second > first]
+        yield from ((names[first], names[second]) for second in sorted(seconds))

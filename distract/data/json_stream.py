@@ -17,6 +17,9 @@ from distract.core.errors import DataError
 from distract.data.fields import DECODER, Item, describe, flaw
 
 CHUNK = 1 << 20
+MOST_LINE = 1 << 26
+"""Maximum number of characters of a line, a row, a cell or a value; a file of a few megabytes may hold gigabytes."""
+
 _NEAR = 12
 """Number of characters at the end of the buffer in which an error may only mean that there is more to read."""
 
@@ -81,9 +84,12 @@ def find_list(
                 kinds = {isinstance(value, dict) for value in _read_values(text)}
                 places.extend([(*place, name)] if kinds == {True} else [])
             else:
+                begin = text.passed + text.at
                 value = text.value()
                 if not place and name not in names:
                     header[name] = value
+                    text.kept += text.passed + text.at - begin
+                    text.check_size(text.kept)
 
     try:
         walk(())
@@ -98,7 +104,10 @@ def decode_lines(file: BinaryIO, path: str, newline: str = "\n") -> Iterator[str
     text = TextIOWrapper(buffer, find_encoding(buffer.peek(2)), newline=newline)
     number = 1
     try:
-        for line in text:
+        while line := text.readline(MOST_LINE + 1):
+            if len(line) > MOST_LINE:
+                problem = f"has more than {MOST_LINE >> 20} MB on a line; shorten it, or leave it out"
+                raise DataError(problem, path=path, line=number)
             yield line
             number += 1
     except UnicodeError as error:
@@ -205,6 +214,7 @@ class _JsonText:
         self._decoder: codecs.IncrementalDecoder | None = None
         self._line, self._counted = 1, 0
         self.start = 1
+        self.passed = self.kept = 0  # characters before the buffer, and of the values that a caller keeps
 
     def next_char(self) -> str:
         """Skip space and return the next character, empty at the end."""
@@ -238,11 +248,17 @@ class _JsonText:
     def fail(self, problem: str) -> NoReturn:
         raise DataError(problem, path=self.path, line=self.line())
 
+    def check_size(self, size: int) -> None:
+        if size > MOST_LINE:
+            self.fail(f"has a value of more than {MOST_LINE >> 20} MB; write one row on each line (JSON Lines)")
+
     def _read_more(self) -> bool:
         """Drop parsed text and read on, twice as much if one value fills the buffer; False at the end."""
         self.line()
+        self.passed += self.at
         self.buffer, self.at, self._counted = self.buffer[self.at :], 0, 0
-        raw = self._file.read(max(CHUNK, len(self.buffer)))
+        self.check_size(len(self.buffer))
+        raw = self._file.read(max(CHUNK, min(len(self.buffer), MOST_LINE - len(self.buffer))))
         self._decoder = self._decoder or codecs.getincrementaldecoder(find_encoding(raw))()
         try:
             self.buffer += self._decoder.decode(raw, not raw)

@@ -23,6 +23,7 @@ from distract.core.errors import DataError
 from distract.core.files import open_input
 from distract.data.fields import Item
 from distract.data.json_stream import (
+    MOST_LINE,
     Object,
     decode_lines,
     find_encoding,
@@ -56,6 +57,7 @@ _FOREIGN: Mapping[bytes, str] = {
     b"\x89HDF": "is an HDF5 file; save it as Parquet",
     b"\x80\x04": "is a Python pickle, which could run code; save it as JSON Lines or Parquet",
     b"\x80\x05": "is a Python pickle, which could run code; save it as JSON Lines or Parquet",
+    b"FEA1": "is a Feather file of version 1; save it as version 2 or as Parquet",
     b"BZh": "is compressed by bzip2; expand it, or compress it by gzip",
     b"\xfd7zXZ": "is compressed by xz; expand it, or compress it by gzip",
     b"\x28\xb5\x2f\xfd": "is compressed by zstd; expand it, or compress it by gzip",
@@ -173,13 +175,17 @@ def _recognise_columns(begin: bytes, suffix: str) -> str | None:
     return {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow"}.get(suffix)
 
 
-def _open(open_file: Opener, where: str, suffixes: Sequence[str], checksum: Callable[[], str], expected: str) -> Table:
+def _open(
+    open_file: Opener, where: str, suffixes: Sequence[str], checksum: Callable[[], str], expected: str, layers: int = 0
+) -> Table:
     with open_file() as file:
         begin = file.read(HEAD)
     if begin.startswith(b"\x1f\x8b"):
-        from distract.data.archives import expand
+        from distract.data.archives import MOST_LAYERS, expand
 
-        return _open(partial(expand, open_file, where), where, suffixes[:-1], checksum, expected)
+        if layers == MOST_LAYERS:
+            raise DataError(f"is compressed by gzip more than {MOST_LAYERS} times; expand it", path=where)
+        return _open(partial(expand, open_file, where), where, suffixes[:-1], checksum, expected, layers + 1)
     if _PROMPTFOO.match(begin):
         raise DataError("is no JSON of promptfoo; write it: promptfoo eval -o results.json", path=where)
     suffix = suffixes[-1].lower() if suffixes else ""
@@ -231,7 +237,7 @@ def _select(objects: Callable[[], Iterator[Object]], names: Sequence[str]) -> It
 
 
 def _make_columns(
-    where: str, kind: str, fields: Sequence[str], select: Callable[..., Iterator[Row]], checksum: Callable[[], str]
+    where: str, kind: str, fields: tuple[str, ...], select: Callable[..., Iterator[Row]], checksum: Callable[[], str]
 ) -> Table:
     """A table that is stored column by column."""
     if len({*fields}) < len(fields):
@@ -241,16 +247,16 @@ def _make_columns(
     def objects() -> Iterator[Object]:
         return ((number, dict(zip(fields, values, strict=True))) for number, values in select(fields))
 
-    # Read columns one by one, so that a damaged one affects only its readers.
-    first, sample = dict[str, object](), dict[str, object]()
-    for name in fields:
-        (some, more), _ = _read_begin(partial(_name_cells, name, partial(select, (name,), _ROWS)))
-        first, sample = first | some, sample | more
-    return Table(where, kind, tuple(fields), first, sample, True, objects, select, checksum)
+    def begin(names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+        rows = ((number, dict(zip(names, values, strict=True))) for number, values in select(names, _ROWS))
+        (first, sample), is_damaged = _read_begin(lambda: rows)
+        if not is_damaged or len(names) < 2:
+            return first, sample
+        # A damaged column affects only its readers; halves find it without reading a wide table once per column.
+        left, right = begin(names[: len(names) // 2]), begin(names[len(names) // 2 :])
+        return left[0] | right[0], left[1] | right[1]
 
-
-def _name_cells(name: str, rows: Callable[[], Iterator[Row]]) -> Iterator[Object]:
-    return ((number, {name: cell}) for number, (cell,) in rows())
+    return Table(where, kind, fields, *begin(fields), True, objects, select, checksum)
 
 
 def _hold_objects(
@@ -293,9 +299,6 @@ def _open_csv(open_file: Opener, where: str, checksum: Callable[[], str]) -> Tab
     kind = "TSV" if text.mark == "\t" else "CSV"
     return Table(where, kind, fields, *_read_begin(objects)[0], False, objects, select, checksum)
 
-
-_CELL = 1 << 27
-"""Maximum number of characters in a cell; an unclosed quotation mark must not swallow a whole file."""
 
 _MARKS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _FIRST_LINE = re.compile(r"sep=(.)\s*")
@@ -340,19 +343,30 @@ class _CsvFile:
     def _read_records(self) -> Generator[tuple[int, list[str]]]:
         """Yield the records with the line on which each begins; skip those without any text."""
         # The limit holds for the whole process, and its default is too small for a conversation.
-        before = csv.field_size_limit(_CELL)
-        line = 1
+        before = csv.field_size_limit(MOST_LINE)
+        line, size = 1, 0
+
+        def bound(lines: Iterable[str]) -> Iterator[str]:
+            """Pass lines on; an unclosed quotation mark must not swallow a whole file."""
+            nonlocal size
+            for text in lines:
+                size += len(text)
+                if size > MOST_LINE:
+                    problem = f"has a row of more than {MOST_LINE >> 20} MB; is a quotation mark left open?"
+                    raise DataError(problem, path=self._where, line=line)
+                yield text
+
         try:
             with self._open_file() as file:
                 lines = decode_lines(file, self._where, "")
                 if self._skip:
                     first = next((text for text in lines if text.strip()), "")
                     lines = chain(() if _FIRST_LINE.fullmatch(first) else (first,), lines)
-                reader = csv.reader(lines, strict=True, delimiter=self.mark, skipinitialspace=self._is_spaced)
+                reader = csv.reader(bound(lines), strict=True, delimiter=self.mark, skipinitialspace=self._is_spaced)
                 for cells in reader:
                     if any(cells):
                         yield line + bool(self._skip), cells
-                    line = reader.line_num + 1
+                    line, size = reader.line_num + 1, 0
         except csv.Error as error:
             hint = '; write " inside a quoted cell as ""' if "expected after" in str(error) else ""
             raise DataError(f"not valid CSV ({error}){hint}", path=self._where, line=line) from error

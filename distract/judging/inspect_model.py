@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.metadata
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any, cast
 from distract.core.backend import Batch, reply_through
 from distract.core.errors import UsageError, describe_error, install_command
 from distract.core.records import NO_REPLY, Reply, Request, token_count
-from distract.judging.functions.backend import CallStream, start_loop
+from distract.judging.functions.backend import CallStream, Loops
 from distract.models.server.capabilities import ROOM_FOR_VERDICT, seed as make_seed
 
 _MARKUP = re.compile(r"\[/?bold\]")
@@ -44,7 +43,7 @@ class InspectModel:
         self._arguments, self._attempts = dict(arguments or {}), attempts
         self._concurrency, self._timeout = concurrency, timeout
         self._model: Any = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loops: Loops | None = None
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
         """See ``Backend.reply``."""
@@ -60,7 +59,7 @@ class InspectModel:
             except Exception as error:  # an unknown provider, a package or key that is missing
                 message = _MARKUP.sub("", describe_error(error))
                 raise UsageError(f"{self.name}: {message}") from error
-            self._loop = start_loop(self)
+            self._loops = Loops(self)
         return CallStream(
             self.name,
             self._ask,
@@ -68,7 +67,7 @@ class InspectModel:
             most=self._concurrency,
             timeout=self._timeout,
             fail_fast=False,
-            loop=self._loop,
+            loops=self._loops,
         )
 
     async def _ask(self, request: Request) -> Reply:

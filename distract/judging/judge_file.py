@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from distract.core.backend import Backend
 from distract.core.errors import DataError, PromptError, UsageError
-from distract.core.files import read_text
+from distract.core.files import MOST_TEXT, read_text
 from distract.core.plan import Plan
 from distract.core.plugin import Calls, Comparison, Protocol
 from distract.core.prompts import Prompt, parse
@@ -123,7 +123,7 @@ def _fail(reason: Unread, reply: Reply) -> Judgment:
 
 def split_file(path: Path) -> tuple[str, str, dict[str, Any] | None, dict[str, Any]]:
     """Split a prompt file: its text, the prompt, the table ``[verdict]`` if it has one, and the settings in that."""
-    text = read_text(path).replace("\r\n", "\n")
+    text = read_text(path, MOST_TEXT).replace("\r\n", "\n")
     body, *tables = _VERDICT.split(text)
     if len(tables) > 1:
         raise DataError("more than one part [verdict]", path=path)
@@ -135,9 +135,9 @@ def read_table(text: str, path: Path, lines: int = 0) -> dict[str, Any]:
     """Parse TOML that begins after some lines of a file."""
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a whole number has at most 4,300 digits
         place = re.search(r" \(at line (\d+), column \d+\)", str(error))
-        problem = str(error).replace(place[0], "") if place else str(error)
+        problem = (str(error).replace(place[0], "") if place else str(error)).partition("; ")[0]
         line = lines + int(place[1]) if place else None
         raise DataError(
             f'is not TOML here: {problem}; quote texts, as in marker = "Winner:"', path=path, line=line
@@ -279,7 +279,7 @@ def read_judge(path: Path) -> JudgeFile:
     Raises:
         DataError: The file is wrong; the message has its line or field.
     """
-    text = read_text(path).replace("\r\n", "\n")
+    text = read_text(path, MOST_TEXT).replace("\r\n", "\n")
     table = read_table(text, path)
 
     def fail(problem: str, field: str) -> NoReturn:

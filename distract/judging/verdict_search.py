@@ -32,7 +32,8 @@ NUMBER = r"[-+−]?(?:\d+(?:[.,]\d+)?|\.\d+)"
 _NUMBER = re.compile(rf"(?<![\w.,])({NUMBER})(?!\w|[.,]\d)(?:\s*(?:/|out of)\s*({NUMBER})|\s*(%))?")
 _JOINT = r"\s*(?:[/|,&–-]|\b(?:or|and|to|not)\b)?\s*"
 _OPENING = r"[\s\"'“”‘’(\[]*"
-_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_MOST_STEPS = 32
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,4})\]")
 
 
 class Unread(str):
@@ -163,7 +164,7 @@ def parse_path(path: str) -> tuple[str | int, ...]:
     rest = path.strip().removeprefix("$").removeprefix(".")
     steps = tuple(int(step[2]) if step[2] else step[1] for step in _STEP.finditer(rest))
     spelled = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
-    return steps if spelled == rest and steps and isinstance(steps[0], str) else ()
+    return steps if spelled == rest and steps and isinstance(steps[0], str) and len(steps) <= _MOST_STEPS else ()
 
 
 def say_value(path: Sequence[str | int], value: object) -> str:

@@ -172,7 +172,7 @@ def parse_spec(table: Mapping[str, Any], is_pair: bool, fail: Complain) -> Verdi
         path=search.parse_path(table["json"]) if "json" in table else (),
     )
     if "json" in table and not spec.path:
-        fail(f"expected a path such as $.score or result.scores[0], found {table['json']!r}", "json")
+        fail(f"expected a path such as $.score or result.scores[0], found {repr(table['json'])[:80]}", "json")
     if is_pair:
         for key in ("scale", "better", "pass_mark"):
             if key in table:

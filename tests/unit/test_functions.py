@@ -2,12 +2,15 @@
 
 import ast
 import asyncio
+import json
 import math
 import os
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +24,7 @@ from loops import each
 import distract
 from distract.core.errors import BackendError, UsageError
 from distract.core.plugin import Comparison
-from distract.core.records import Case, Judgment, Reply
+from distract.core.records import Case, Judgment, Message, Reply, Request
 from distract.judging.functions import verdicts
 from distract.judging.functions.backend import FunctionBackend
 from distract.judging.functions.declaration import JudgeFunction, declare
@@ -369,6 +372,56 @@ def test_calls_run_at_once_up_to_the_limit(tmp_path: Path) -> None:
     assert most[0] == 3
 
 
+@each("blocks", "all", "one")
+def test_a_coroutine_that_blocks_its_loop_is_lost_alone(
+    blocks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def judge(response: str) -> int:
+        await asyncio.sleep(0)
+        if blocks == "all" or response.endswith("3"):
+            time.sleep(2)
+        return 3
+
+    monkeypatch.setattr("distract.judging.functions.backend.ALIVE", 0.1)
+    backend = FunctionBackend(declare(judge, scale=(0, 9), cache=False), concurrency=4, timeout=0.4)
+    prompts = [Request((Message("user", json.dumps({"response": f"text {number}"})),)) for number in range(9)]
+    begin, replies = time.monotonic(), dict[int, Reply]()
+    with pytest.raises(BackendError, match=r"4 calls .* 0\.4 s each") if blocks == "all" else nullcontext():
+        for batch in backend.reply(prompts, frozenset(range(9))):
+            replies.update(batch)
+    lost = [number for number, reply in replies.items() if not reply.answered]
+    assert (len(replies), lost) == ((3, [0, 1, 2]) if blocks == "all" else (9, [3]))
+    assert time.monotonic() - begin < 4
+
+
+class Theirs(BaseException):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
+RAISED = (KeyboardInterrupt, asyncio.CancelledError, SystemExit, GeneratorExit, Theirs)
+
+
+@each("error, how", *product(RAISED, ("sync", "async", "child")), (KeyboardInterrupt, "stop"))
+def test_whatever_a_call_raises_is_an_invalid_verdict(error: type[BaseException], how: str, tmp_path: Path) -> None:
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    def judge(a: str, b: str) -> str:
+        raise error
+
+    async def judge_later(a: str, b: str) -> str:
+        if how == "stop":
+            asyncio.get_running_loop().stop()
+        else:
+            await (asyncio.create_task(fail()) if how == "child" else fail())
+        return "A"
+
+    judgment = judge_once(judge if how == "sync" else judge_later, tmp_path / "s", timeout=5.0)
+    assert judgment.failure == (None if how == "stop" else f"raised {error.__name__}")
+
+
 @each("is_async", False, True)
 def test_lost_calls_end_the_run(is_async: bool, tmp_path: Path) -> None:
     async def forever(a: str, b: str) -> str:
@@ -413,7 +466,13 @@ def raise_from(cause: BaseException) -> ValueError:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-@each("error", ConnectionResetError(104, "reset"), TransportError("closed"), raise_from(BrokenPipeError()))
+@each(
+    "error",
+    ConnectionResetError(104, "reset"),
+    TimeoutError("timed out"),
+    TransportError("closed"),
+    raise_from(BrokenPipeError()),
+)
 def test_a_lost_connection_is_asked_again(
     error: Exception, is_async: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """Prompt files and judge files: placeholders, every form of a verdict, every wrong file, hostile texts."""
 
+import os
 import tempfile
 import time
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from builders import case, error_line
 from hypothesis import given, strategies as st
 from loops import each
 
+from distract.cli.apart import find_user_code
 from distract.core import plan as plans
 from distract.core.backend import StreamingBackend, own_protocols
 from distract.core.errors import DataError
@@ -340,6 +342,9 @@ WRONG: tuple[tuple[str, str], ...] = (
     (f"{PAIR}[verdict]\nregex = '('\n", "mine.txt:5: field 'regex': is not a regular expression (missing )"),
     (f"{PAIR}[verdict]\nregex = 3\n", "field 'regex': expected a text, found 3"),
     (f"{PAIR}[verdict]\nmarker = '**'\n", "field 'marker': expected a text, found '**'"),
+    (f"{PAIR}[verdict]\njson = '$.a[{'9' * 6000}]'\n", "or result.scores[0], found '$.a[999"),
+    (f"{PAIR}[verdict]\njson = 'a{'.a' * 6000}'\n", "or result.scores[0], found 'a.a.a"),
+    (f"{PAIR}[verdict]\nmax_tokens = {'9' * 6000}\n", "mine.txt: is not TOML here: Exceeds the limit"),
     (f"{PAIR}[verdict]\njson = 'a..b'\n", "field 'json': expected a path such as $.score or "),
     (f"{PAIR}[verdict]\nwords = ['A']\n", "field 'words': no word for b"),
     (f"{PAIR}[verdict]\nwords = {{a = 'x'}}\n", "field 'words': no word for b"),
@@ -371,6 +376,7 @@ WRONG_JUDGES: tuple[tuple[str, str], ...] = (
     (f"{TOML}prompt_file = 'x.txt'", "field 'prompt_file': expected either prompt or prompt_file"),
     ("model = 'x'\nprompt = 3", "j.toml:2: field 'prompt': expected a text, found 3"),
     ("model = 'x'\nprompt_file = 'none.txt'", "none.txt: no such file"),
+    ("model = 'x'\nprompt_file = '/dev/zero'", "/dev/zero: is a device; name a regular file"),
     (f"{TOML}api_key = 'sk-1'", "field 'api_key': keys are never read from a file; set OPENAI_API_KEY or"),
     (f"{TOML}[model_options]\nOPENAI_API_KEY = 'sk-1'", "field 'OPENAI_API_KEY': keys are never read from a file"),
     (f"{TOML}modell = 'x'", "field 'modell': unknown key; did you mean 'model'? (known: model, "),
@@ -392,9 +398,14 @@ class TestWrongFiles:
 
     def test_other_bytes_name_their_line(self, tmp_path: Path) -> None:
         (tmp_path / "x.txt").write_bytes(b"{question}\n\xff")
-        for name, message in (("x.txt", r"x\.txt:2: .*UTF-8"), ("none.txt", "no such file"), (".", "directory")):
+        (tmp_path / "big.txt").write_bytes(bytes((1 << 20) + 1))
+        os.mkfifo(tmp_path / "pipe.toml")
+        messages = {"x.txt": r"x\.txt:2: .*UTF-8", "none.txt": "no such file", ".": "directory",
+                    "big.txt": "more than 1 MB", "pipe.toml": "is a pipe; name a regular file"}  # fmt: skip
+        for name, message in messages.items():
             with pytest.raises(DataError, match=message):
                 read_protocol(tmp_path / name)
+        assert find_user_code([str(tmp_path / "pipe.toml"), "--judge=/dev/zero.toml"]) == ""
 
 
 class TestJudgeFile:

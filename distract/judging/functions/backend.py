@@ -3,6 +3,9 @@
 Several calls run at once, in threads that a call without end cannot keep the run waiting for. A call that takes longer
 than the time limit is *lost*: nobody waits for it any longer, and its thread may never come back. When as many calls
 are lost as may run at once, the run ends.
+
+Whatever a call raises is its verdict's fault: only the main thread, which calls nothing, receives Ctrl-C. A coroutine
+that blocks its event loop is lost like any other call, and the others go on in a new loop.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from distract.core.backend import Batch, reply_through
-from distract.core.errors import PLUGIN_ERRORS, BackendError, describe_error, redirect_output
+from distract.core.errors import BackendError, describe_error, redirect_output
 from distract.core.plugin import Protocol
 from distract.core.records import NO_REPLY, Reply, Request
 from distract.judging.functions import verdicts
@@ -38,7 +41,11 @@ ATTEMPTS, PAUSE, IN_A_ROW = 6, 0.5, 3
 """Calls after which a lost connection of the function counts as no answer, seconds before the second one at most, and
 requests in a row without an answer that end the run: as for a server."""
 
-_CONNECTION_ERRORS = {"ConnectionError", "TransportError", "APIConnectionError", "ClientConnectionError"}
+ALIVE = 1.0
+"""Seconds in which an event loop that no call blocks answers."""
+
+_CONNECTION_ERRORS = {"ConnectionError", "TimeoutError", "Timeout", "TransportError", "APIConnectionError",
+                      "ClientConnectionError"}  # fmt: skip
 """Classes of Python, requests, httpx, openai, anthropic and aiohttp; no client need be installed."""
 
 Call = Callable[[Request], Any]
@@ -48,7 +55,7 @@ Call = Callable[[Request], Any]
 class CallStream:
     """A ``Stream`` of calls, at most ``most`` at once.
 
-    ``call`` makes the call or, with a ``loop``, its coroutine; ``read`` reads a value.
+    ``call`` makes the call or, with loops to ``start``, its coroutine; ``read`` reads a value.
     """
 
     def __init__(
@@ -60,15 +67,16 @@ class CallStream:
         most: int,
         timeout: float,
         fail_fast: bool,
-        loop: asyncio.AbstractEventLoop | None,
+        loops: Loops | None,
     ) -> None:
         self.capacity = most + QUEUED
         self._name, self._call, self._read = name, call, read
         self._most, self._timeout, self._fail_fast = most, timeout, fail_fast
-        self._loop, self._tasks, self._room = loop, dict[int, Future[None]](), asyncio.Semaphore(most)
+        self._loops, self._tasks, self._room = loops, dict[int, Future[None]](), asyncio.Semaphore(most)
+        self._running: dict[int, asyncio.Task[Any] | None] = {}  # the task of each coroutine in progress
         self._work: queue.SimpleQueue[tuple[int, Request] | None] = queue.SimpleQueue()
         self._arrivals: queue.SimpleQueue[tuple[int, Reply | BaseException]] = queue.SimpleQueue()
-        self._pending = set[int]()  # tickets whose replies are still wanted
+        self._pending: dict[int, Request] = {}  # requests whose replies are still wanted
         self._begun: dict[int, float] = {}  # when each call in progress began, by ticket
         self._threads = self._lost = self._given_up = 0
         self._is_halted = False
@@ -79,9 +87,10 @@ class CallStream:
 
     def submit(self, ticket: int, request: Request) -> None:
         """Take a request; returns at once."""
-        self._pending.add(ticket)
-        if self._loop is not None:
-            self._tasks[ticket] = asyncio.run_coroutine_threadsafe(self._await_call(ticket, request), self._loop)
+        self._pending[ticket] = request
+        if self._loops is not None:
+            call = self._await_call(ticket, request, self._room)
+            self._tasks[ticket] = asyncio.run_coroutine_threadsafe(call, self._loops.current)
             return
         if self._threads - self._lost < min(len(self._pending), self._most):
             self._threads += 1
@@ -99,7 +108,7 @@ class CallStream:
         for ticket, arrival in arrivals:
             self._tasks.pop(ticket, None)
             if ticket in self._pending:  # else a lost call came back
-                self._pending.remove(ticket)
+                del self._pending[ticket]
                 self._given_up = 0 if isinstance(arrival, Reply) else self._given_up
                 if reply := arrival if isinstance(arrival, Reply) else self._fail(arrival):
                     batch.append((ticket, reply))
@@ -111,11 +120,14 @@ class CallStream:
     def halt(self) -> Collection[int]:
         """See ``Stream.halt``; gives up calls that have not begun."""
         self._is_halted = True
-        waiting = self._pending - self._begun.keys()
+        waiting = self._pending.keys() - self._begun.keys()
         with contextlib.suppress(queue.Empty):
             while True:
                 self._work.get_nowait()
-        self._pending -= waiting
+        for ticket in waiting:
+            del self._pending[ticket]
+            if task := self._tasks.pop(ticket, None):
+                task.cancel()
         return waiting
 
     def close(self) -> Batch:
@@ -137,7 +149,7 @@ class CallStream:
                 self._begun[ticket] = time.monotonic()
                 try:
                     reply: Reply | BaseException = self._finish(self._call(request))
-                except PLUGIN_ERRORS as error:
+                except BaseException as error:
                     reply = error
                 if not self._is_repeated(reply, attempt):
                     break
@@ -145,20 +157,23 @@ class CallStream:
             self._arrivals.put((ticket, reply))
             self._begun.pop(ticket, None)
 
-    async def _await_call(self, ticket: int, request: Request) -> None:
-        async with self._room:
+    async def _await_call(self, ticket: int, request: Request, room: asyncio.Semaphore) -> None:
+        async with room:
             for attempt in itertools.count(1):
-                self._begun[ticket] = time.monotonic()
+                if room is not self._room:  # another loop has taken the request
+                    return
+                self._begun[ticket], self._running[ticket] = time.monotonic(), asyncio.current_task()
                 try:
                     call: Awaitable[object] = self._call(request)
                     reply: Reply | BaseException = self._finish(await call)
-                except PLUGIN_ERRORS as error:
+                except BaseException as error:
                     reply = error
                 if not self._is_repeated(reply, attempt):
                     break
                 await asyncio.sleep(pause(attempt))
-            self._arrivals.put((ticket, reply))
-            self._begun.pop(ticket, None)
+            if room is self._room:
+                self._arrivals.put((ticket, reply))
+                self._begun.pop(ticket, None)
 
     def _finish(self, value: object) -> Reply:
         if asyncio.iscoroutine(value):
@@ -193,8 +208,10 @@ class CallStream:
     def _drop_late(self) -> list[tuple[int, Reply]]:
         begun, now = self._begun.copy(), time.monotonic()  # the threads change it
         late = [ticket for ticket, begin in begun.items() if ticket in self._pending and now - begin > self._timeout]
+        if late and self._loops is not None and not self._loops.is_alive():
+            late = self._leave_loop(self._loops, late)
         for ticket in late:
-            self._pending.remove(ticket)
+            del self._pending[ticket]
             if task := self._tasks.pop(ticket, None):
                 task.cancel()
         self._lost += len(late)
@@ -206,6 +223,19 @@ class CallStream:
             "longer with --timeout"
         )
         return []
+
+    def _leave_loop(self, loops: Loops, late: list[int]) -> list[int]:
+        """Go on in a new loop; returns the calls that block the old one, or all late ones where that is not known."""
+        blocking = asyncio.current_task(loops.current)
+        late = [ticket for ticket in late if self._running.get(ticket) is blocking] or late
+        self._room = asyncio.Semaphore(self._most)
+        for task in self._tasks.values():
+            task.cancel()
+        self._begun.clear()
+        loops.renew()
+        for ticket in [ticket for ticket in self._pending if ticket not in late]:
+            self.submit(ticket, self._pending[ticket])
+        return late
 
 
 class FunctionBackend:
@@ -234,7 +264,7 @@ class FunctionBackend:
         is_async = inspect.iscoroutinefunction(inspect.unwrap(code)) or inspect.iscoroutinefunction(
             getattr(code, "__call__", None)  # noqa: B004
         )
-        self._loop = start_loop(self) if is_async else None
+        self._loops = Loops(self) if is_async else None
 
     def reply(self, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
         """See ``Backend.reply``."""
@@ -242,7 +272,7 @@ class FunctionBackend:
 
     def open(self) -> CallStream:
         """See ``StreamingBackend.open``."""
-        return CallStream(self.name, self._call, self._read, loop=self._loop, **self._settings)
+        return CallStream(self.name, self._call, self._read, loops=self._loops, **self._settings)
 
     def review(self) -> str:
         """Say once what the calls changed in the function; empty if nothing."""
@@ -289,16 +319,33 @@ def pause(attempt: int) -> float:
     return backoff(PAUSE, attempt, random.Random())
 
 
-def start_loop(owner: object) -> asyncio.AbstractEventLoop:
-    """Start an event loop in a thread: a client that a function keeps is bound to the loop of its first call."""
-    loop = asyncio.new_event_loop()
+class Loops:
+    """An event loop in a thread, renewed when it is blocked: a client that a function keeps is bound to its loop."""
 
-    def run() -> None:
+    def __init__(self, owner: object) -> None:
+        self._ended = threading.Event()
+        weakref.finalize(owner, self._end)
+        self.renew()
+
+    def renew(self) -> None:
+        """Start a loop in a new thread; nobody waits for the old one."""
+        self.current = loop = asyncio.new_event_loop()
+        threading.Thread(target=self._run, args=(loop,), name="distract-judges", daemon=True).start()
+
+    def is_alive(self) -> bool:
+        """Whether the loop answers."""
+        beat = threading.Event()
+        self.current.call_soon_threadsafe(beat.set)
+        return beat.wait(ALIVE)
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            loop.run_forever()
+            while not self._ended.is_set():
+                with contextlib.suppress(BaseException):  # a task of the function's own ended, or it stopped the loop
+                    loop.run_forever()
         finally:
             loop.close()
 
-    threading.Thread(target=run, name="distract-judges", daemon=True).start()
-    weakref.finalize(owner, loop.call_soon_threadsafe, loop.stop)
-    return loop
+    def _end(self) -> None:
+        self._ended.set()
+        self.current.call_soon_threadsafe(self.current.stop)
