@@ -418,7 +418,8 @@ def test_whatever_a_call_raises_is_an_invalid_verdict(error: type[BaseException]
             await (asyncio.create_task(fail()) if how == "child" else fail())
         return "A"
 
-    judgment = judge_once(judge if how == "sync" else judge_later, tmp_path / "s", timeout=5.0)
+    function = JudgeFunction(judge if how == "sync" else judge_later, "f", version="1", cache=False)
+    judgment = judge_once(function, tmp_path / "s", timeout=5.0)
     assert judgment.failure == (None if how == "stop" else f"raised {error.__name__}")
 
 

@@ -364,6 +364,8 @@ def _find_address(value: Any, kind: type) -> str:
         return f"client {hide_credentials(str(value.base_url).partition('?')[0])}"
     if "_io" in tops and hasattr(value, "name"):
         return f"file {value.name} {getattr(value, 'mode', '')}"
+    if "ctypes" in tops and hasattr(value, "_name"):
+        return f"library {value._name}"
     named = [base for base in kind.__mro__ if "Logger" in base.__qualname__]
     if any(modules.is_library_module(sys.modules.get(base.__module__)) for base in named):
         return f"logger {getattr(value, 'name', '')}"
