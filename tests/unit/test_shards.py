@@ -149,7 +149,7 @@ def test_merge_replaces_no_run_that_was_made_otherwise() -> None:
     (merged / "texts.jsonl").rename("texts")
     (merged / "texts.jsonl").symlink_to(Path("texts").resolve())
     before = contents(merged)
-    with pytest.raises(UsageError, match="texts.jsonl: is a link where distract keeps a file of its own"):
+    with pytest.raises(UsageError, match=r"texts\.jsonl: is a link where distract keeps a file of its own"):
         join(paths)
     assert contents(merged) == before
 
