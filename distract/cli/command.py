@@ -59,7 +59,7 @@ class Command(click.Command):
         settings = None if is_help else self._read_settings(context, values.get("config"), {*values, *engine})
         rest = super().parse_args(context, args)
         if "model_options" in context.params:
-            self._apply_model_options(context, settings)
+            self._apply_model_options(context, settings, engine)
         if settings:
             settings.report(self, context)
         return rest
@@ -91,7 +91,9 @@ class Command(click.Command):
             context.default_map = settings.defaults
         return settings
 
-    def _apply_model_options(self, context: click.Context, settings: FileSettings | None) -> None:
+    def _apply_model_options(
+        self, context: click.Context, settings: FileSettings | None, repeated: Collection[str]
+    ) -> None:
         """Put every engine setting into the parameters: typed ones win over those of the file."""
         from distract.models.provider import join_settings
 
@@ -100,7 +102,9 @@ class Command(click.Command):
             name: params[name] for name in COMMON if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         }
         common, own = join_settings(typed, map(split_setting, params["model_options"]))
-        params.update({**common, "model_options": {**(settings.engine if settings else {}), **own}})
+        # A typed value that is the default is not among those of its own, and wins too.
+        others = {name: value for name, value in (settings.engine if settings else {}).items() if name not in repeated}
+        params.update({**common, "model_options": {**others, **own}})
         if settings:
             params["lenient"] = settings.lenient - {*common, *own}
 

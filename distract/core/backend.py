@@ -18,7 +18,8 @@ from distract.core.signals import is_stopping
 DATE: Mapping[str, str] = {
     "%d": "26", "%-d": "26", "%e": "26", "%b": "Jul", "%B": "July", "%m": "07", "%-m": "7", "%Y": "2024", "%y": "24",
     "%a": "Fri", "%A": "Friday", "%j": "208", "%F": "2024-07-26", "%H": "00", "%I": "12", "%M": "00", "%S": "00",
-    "%p": "AM",
+    "%p": "AM", "%h": "Jul", "%D": "07/26/24", "%x": "07/26/24", "%T": "00:00:00", "%X": "00:00:00", "%R": "00:00",
+    "%c": "Fri Jul 26 00:00:00 2024",
 }  # fmt: skip
 """The date that chat templates write as today's, by format code: one that moves would change a judge overnight."""
 

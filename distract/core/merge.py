@@ -146,7 +146,8 @@ def merge(shards: Sequence[ShardRun], out: Path, command: str = "") -> FinishedR
     sums = study.measures(parameters)
     try:
         files.make_folder(out.parent)
-        with TemporaryDirectory(prefix=f".{out.name}.", suffix=".part", dir=out.parent) as folder:
+        beside = Path(os.path.realpath(out)).parent  # on its file system, where a link leads to another
+        with TemporaryDirectory(prefix=f".{out.name}.", suffix=".part", dir=beside) as folder:
             part = Path(folder) / "run"
             with Recorder(part, parameters, header.source, keep_text, versions=header.versions) as record:
                 for plan in _merge_plans(shards):
@@ -186,6 +187,8 @@ def _check_out(shards: Sequence[ShardRun], out: Path) -> None:
     names = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
     if other := next((name for name in names if not _OWN_FILE.fullmatch(name)), None):
         raise UsageError(f"{out}: holds {other}, which no merge writes; move it, or name another folder with --out")
+    for name in _OWN_NAMES:
+        files.check_ownership(out / name)
 
 
 @dataclass(frozen=True, slots=True)

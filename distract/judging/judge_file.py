@@ -53,7 +53,8 @@ NO_REFERENCE = "no reference in the data"
 _NAMES = {name: slot for slot, names in PLACEHOLDERS.items() for name in names}
 _NAME = rf"({'|'.join(_NAMES)})"
 _FOREIGN = re.compile(
-    rf"\{{\{{\s*{_NAME}\s*(?:\|[^{{}}\n]*)?\}}\}}|\$\{{{_NAME}\}}(?!\$)|\${_NAME}\b(?!\$)"
+    rf"\{{\{{-?\s*(?:[\w.]*\.)?{_NAME}\s*(?:\|[^{{}}\n]*)?-?\}}\}}|\$\{{\s*{_NAME}\s*\}}(?!\$)"
+    rf"|\${_NAME}\b(?!\$)|\{{(?=\s|\w+[\s!])\s*{_NAME}\s*(?:![rsa])?\}}"
     r"""|\{\{\s*(["'][^"'\n]*["'])\s*:"""
 )
 """Placeholders of other tools; not mathematics between two dollar signs."""
@@ -208,13 +209,16 @@ def _parse_prompt(path: Path, text: str, body: str) -> Prompt:
     parts = tuple((role, tuple(_rename(pieces, fail))) for role, pieces in prompt.parts)
     slots = frozenset(piece for _, pieces in parts for piece in pieces[1::2])
     for match in _FOREIGN.finditer(body):
-        braces, wrapped, bare, key = match.groups()
+        braces, wrapped, *bares, key = match.groups()
         if braces:
             fail(match[0], f"has two braces; write {{{braces}}}")
         if key:
             fail(match[0], f"has two braces, which the judge would see; write {{{key}: …}}")
-        if wrapped or _NAMES[bare] not in slots:
-            fail(match[0], f"{'shows a dollar sign' if wrapped else 'is no placeholder'}; write {{{wrapped or bare}}}")
+        if wrapped:
+            fail(match[0], f"shows a dollar sign; write {{{wrapped}}}")
+        # Scripts and mathematics have such words too, so they count only where nothing shows what they name.
+        if not any(slot.startswith(_NAMES[name]) for slot in slots for name in filter(None, bares)):
+            fail(match[0], f"is no placeholder; write {{{bares[0] or bares[1]}}}")
     pair = slots & {"response_a", "response_b"}
     if pair and "response" in slots:
         fail("{response}", "shows one response, but {response_a} and {response_b} show two; use either")

@@ -27,8 +27,8 @@ Lead = tuple[Literal["code", "server", "path"], str]
 
 _CODE = re.compile(r"\A\W*python\W*:|\.(?:py|toml)(?![\w.-])", re.IGNORECASE)
 """A judge function, a Python file or a judge file, whatever stands around it."""
-_CUT = re.compile("[:+,=#]")
-"""Where options cut a text, as in FORMAT:PATH."""
+_CUT = re.compile("[:+,=#@]")
+"""Where options cut a text, as in FORMAT:PATH or FOLDER@REVISION."""
 _MOST_CUTS = 64
 
 

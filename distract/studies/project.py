@@ -134,9 +134,9 @@ def find_hazard(file: Path, setting: Setting, value: object) -> str | None:
 def _is_foreign(text: str) -> bool:
     from distract.models.server.addresses import OPENAI, is_near, parse_address
 
-    scheme, _, rest = text.strip().rpartition("://")
+    # Ray takes addresses without a scheme, and imports the module that any scheme but its own names.
     try:
-        place = parse_address(f"{scheme if scheme.startswith('http') else 'http'}://{rest}")
+        place = parse_address(re.sub(r"\A(?:ray://|(?!.*://))", "http://", text.strip()))
     except UsageError:
         return True
     return not is_near(place.hostname or "") and place[:2] != parse_address(OPENAI)[:2]

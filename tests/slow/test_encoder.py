@@ -291,6 +291,7 @@ TEMPLATES = {
     "strftime_now('%B %d, %Y') + '.\nYou help.<|im_end|>\n' }}{% endif %}" + TURNS,
     "deepseek": TURNS + OPEN,
     "both": f"{{{{ strftime_now('%Y-%m-%d') }}}} {SAID}{THINK}",
+    "short": "{{ strftime_now('%x') }} " + SAID,
     "optional": "{% if not date_string is defined %}{% set date_string = strftime_now('%d %b %Y') %}{% endif %}"
     "{{ date_string }} " + SAID,
     "closed": f"<think>{SAID}</think>",
@@ -383,6 +384,7 @@ def test_token_marked_only_by_the_template_is_inert_in_texts(smollm2: Transforme
     ),
     ("deepseek", {"thinking": "closed"}, "assistant\n<think>\n\n</think>\n\n[["),
     ("both", {"thinking": "closed", "date": "26 Jul 2024"}, "2024-07-26 Q<think>\n\n</think>\n\n[["),
+    ("short", {"date": "26 Jul 2024"}, "07/26/24 Q[["),
     ("optional", {}, "26 Jul 2024 Q[["),
     ("closed", {}, "<think>Q</think>[["),
     ("mentioned", {}, "Q is not to <think>, answer:[["),

@@ -516,6 +516,10 @@ def test_anchors_of_prompts_and_judges_of_ones_own(
 def test_other_prompts_make_anchors_useless(run: Run) -> None:
     assert run("anchors", "make", "--judge", "planted:longer", "--size", 20, "--limit", 20).code == 0
     anchors = read_anchors(Path("anchors.json"))
+    Path("own.py").write_text("open('mark', 'x')\n")
+    write_anchors(replace(anchors, protocol="./own.py"), Path("anchors.json"))  # the file may be a stranger's
+    check_refusal(run("anchors", "check", "anchors.json"), "brings its own way of asking (./own.py)")
+    assert not Path("mark").exists()
     changed = [replace(one, row=replace(one.row, keys=("0" * 64,))) for one in anchors.anchors]
     write_anchors(replace(anchors, anchors=tuple(changed)), Path("anchors.json"))
     ran = run("anchors", "check", "anchors.json")

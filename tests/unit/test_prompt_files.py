@@ -318,6 +318,10 @@ WRONG: tuple[tuple[str, str], ...] = (
     (f"{PAIR}{{{{inputs | trim}}}}\nWinner: {{A|B}}", "mine.txt:4: {{inputs | trim}} has two braces; write {inputs}"),
     ("$question\n{response}\nScore: {0-10}", "mine.txt:1: $question is no placeholder; write {question}"),
     ("{input}\nA: $response\nScore: {0-10}", "mine.txt:2: $response is no placeholder; write {response}"),
+    *((f"{ONE}{text}\nScore: {{0-10}}", f"mine.txt:3: {text} {problem}") for text, problem in (
+        ("{{- question -}}", "has two braces; write {question}"), ("{{item.prompt}}", "has two braces; write {prompt}"),
+        ("${ input }", "shows a dollar sign; write {input}"), ("{ reference }", "is no placeholder; write {reference}"),
+        ("{criteria!r}", "is no placeholder; write {criteria}"))),
     ("{input}\n${response}\nScore: {0-10}", "mine.txt:2: ${response} shows a dollar sign; write {response}"),
     (f'{ONE}{{{{"score": 7}}}}', 'mine.txt:3: {{"score": has two braces, which the judge would see; write {"score"'),
     (f"{ONE}{{{{\n 'mark' : 7\n}}}}", "mine.txt:3: {{ 'mark' : has two braces, which the judge would see; write {'"),

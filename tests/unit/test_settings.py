@@ -152,6 +152,7 @@ def test_help_works_with_a_wrong_file(run: Any) -> None:
         ("responses = ['a.jsonl', ' ~/secret']", "responses: leads out of the folder of this project"),
         ("judge = '~/model'", "judge: leads out of the folder of this project"),
         ("judge = 'transformers:../model'", "judge: leads out of the folder of this project"),
+        ("judge = 'transformers:link@main'", "judge: leads out of the folder of this project"),
         ("protocol = 'link/prompt.txt:name'", "protocol: leads out of the folder of this project"),
         (f"data = '{':' * 1000}'", "data: leads out of the folder of this project"),
         ("revision = 'a/../../..'", "revision: leads out of the folder of this project"),
@@ -171,10 +172,12 @@ def test_help_works_with_a_wrong_file(run: Any) -> None:
         ("generator = ' HTTPS://evil.example#m'", "generator: names a server"),
         ("base-url = 'https://evil.example/v1'", "base-url: names a server on another machine; name it on the command"),
         ("base-url = 'http://api.openai.com/v1'", "base-url: names a server on another machine"),
+        ("base-url = 'HTTPS://evil.example/://127.0.0.1'", "base-url: names a server on another machine"),
         ("base-url = 'evil'", "base-url: names a server on another machine"),
         ("same-as = 'https://evil.example/v1'", "same-as: names a server"),
         ("model-option = {base_url = 'https://evil.example/v1'}", "base-url: names a server"),
         ("model-option = {ray_address = 'evil:6379'}", "with --model-option ray-address"),
+        ("model-option = {ray_address = 'evil://127.0.0.1:1'}", "with --model-option ray-address"),
 ])  # fmt: skip
 def test_foreign_settings_run_no_code_and_reach_no_key_or_file(run: Any, text: str, message: str) -> None:
     Path("link").symlink_to(Path(sys.prefix))
@@ -197,6 +200,7 @@ def test_foreign_settings_run_no_code_and_reach_no_key_or_file(run: Any, text: s
     ("base-url = 'https://evil.example/v1'", ("--base-url", "http://127.0.0.1:9/v1")),
     ("base-url = 'https://evil.example/v1'", ("--model-option", "base_url=http://127.0.0.1:9/v1")),
     ("model-option = {base_url = 'https://evil.example/v1'}", ("--base-url", "http://127.0.0.1:9/v1")),
+    ("[attack]\nmodel-option = {trust_remote_code = true}", ("--model-option", "trust-remote-code=false")),
     ("attack = ['./evil.py ']", ("--attack", "prolixity")),
     ("judge = 'python:evil.py:f'", ("--judge", "planted:longer")),
     ("html = '../x'\nstore = '../y'", ("--html", "x", "--store", "y")),

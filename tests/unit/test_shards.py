@@ -145,6 +145,13 @@ def test_merge_replaces_no_run_that_was_made_otherwise() -> None:
     with pytest.raises(UsageError, match="is in the folder of a shard; name another folder"):
         join(paths, str(paths[0] / "merged"))
     assert contents(whole) == before
+    merged = join(paths)
+    (merged / "texts.jsonl").rename("texts")
+    (merged / "texts.jsonl").symlink_to(Path("texts").resolve())
+    before = contents(merged)
+    with pytest.raises(UsageError, match=r"texts\.jsonl: is a link where distract keeps a file of its own"):
+        join(paths)
+    assert contents(merged) == before
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "report.html", "runs/a", "replies.sqlite", "rows.jsonl.bak", "x.part"])

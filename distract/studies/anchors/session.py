@@ -146,6 +146,8 @@ def _locate(anchors: AnchorSet) -> str:
     """Find the prompt file of anchors here or beside them; other files may run code of a stranger's."""
     name, folders = anchors.way.get("file"), (Path(), (anchors.path or Path()).parent)
     if name is None:
+        if anchors.protocol not in (known := registry.protocols()):
+            raise UnknownName("protocol", anchors.protocol, known)
         return anchors.protocol
     for place in (folder / name for folder in folders):
         if place.suffix == ".txt" and place.is_file() and {*place.resolve().parents} & {*map(Path.resolve, folders)}:
