@@ -85,6 +85,19 @@ Empty.limit = limit = Limit()
 limit.x = V
 judge = Empty()""",
     "a member of an enum of a library": "import ssl\njudge = hold([None, *ssl.TLSVersion][V])",
+    "a method that the standard library makes": """
+class Own:
+    __call__ = functools.partialmethod(score, more=V)
+judge = Own()""",
+    "a partial as a static method": "Empty.rate = staticmethod(functools.partial(score, b=V))\njudge = Empty()",
+    "the factory of a field": """
+@dataclass
+class Data:
+    x: list = field(default_factory=[None, list, dict][V])
+judge = hold(Data)""",
+    "a context variable": "import contextvars\njudge = hold(contextvars.ContextVar('x', default=V))",
+    "a module made by hand": "judge = hold(types.ModuleType('made'))\njudge.held.x = V",
+    "a logger": "import logging\njudge = hold([logging.getLogger(__name__), V])",
     "a set": "judge = hold({'x', 'y', V})",
     "objects in a set": "judge = hold({Plain(1), Plain(2), Plain(V + 1)})",
     "an enum": "class Tone(enum.Enum):\n    A = 1\n    B = 2\njudge = hold(Tone(V))",
@@ -121,6 +134,11 @@ class Own(pydantic.BaseModel):
     x: int = pydantic.Field(repr=False)
 judge = hold(Own(x=V))""",
     "the address of a client": "import openai\njudge = hold(openai.OpenAI(api_key='k', base_url=f'http://h{V}/v1'))",
+    "a default of a model of pydantic": """
+import pydantic
+class Own(pydantic.BaseModel):
+    x: int = pydantic.Field(V, ge=0)
+judge = hold([Own, pydantic.TypeAdapter(list[Own])])""",
     "a prompt in a client's class": """
 import openai
 class Own(openai.OpenAI):
@@ -165,6 +183,10 @@ IMPORTS: dict[str, tuple[str, dict[str, str]]] = {
             "helper.py": "from pathlib import Path\nX = Path(__file__).with_name('value.txt').read_text()\n"
             "def size(a): return X"
         },
+    ),
+    "a value of a helper that an attribute holds": (
+        "import helper\njudge = hold(helper)",
+        {"helper.py": "import pathlib\nX = pathlib.Path(__file__).with_name('value.txt').read_text()"},
     ),
     "a base class in another module": (
         "from helper import Base\nclass Own(Base): ...\njudge = Own()",

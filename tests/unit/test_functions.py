@@ -372,6 +372,18 @@ def test_calls_run_at_once_up_to_the_limit(tmp_path: Path) -> None:
     assert most[0] == 3
 
 
+def test_a_call_that_cancels_all_others_leaves_none_without_a_reply() -> None:
+    async def judge(response: str) -> int:
+        [task.cancel() for task in asyncio.all_tasks()]
+        await asyncio.sleep(1)
+        return 3
+
+    backend = FunctionBackend(declare(judge, scale=(0, 9), cache=False), concurrency=4, timeout=5)
+    prompts = [Request((Message("user", json.dumps({"response": f"text {number}"})),)) for number in range(9)]
+    replies = [reply for batch in backend.reply(prompts, frozenset(range(9))) for _, reply in batch]
+    assert [reply.failure for reply in replies] == ["raised CancelledError"] * 9
+
+
 @each("blocks", "all", "one")
 def test_a_coroutine_that_blocks_its_loop_is_lost_alone(
     blocks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

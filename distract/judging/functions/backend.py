@@ -23,6 +23,7 @@ import traceback
 import weakref
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from distract.core.backend import Batch, reply_through
@@ -90,7 +91,8 @@ class CallStream:
         self._pending[ticket] = request
         if self._loops is not None:
             call = self._await_call(ticket, request, self._room)
-            self._tasks[ticket] = asyncio.run_coroutine_threadsafe(call, self._loops.current)
+            task = self._tasks[ticket] = asyncio.run_coroutine_threadsafe(call, self._loops.current)
+            task.add_done_callback(partial(self._take_cancelled, ticket, self._room))
             return
         if self._threads - self._lost < min(len(self._pending), self._most):
             self._threads += 1
@@ -153,7 +155,9 @@ class CallStream:
                     reply = error
                 if not self._is_repeated(reply, attempt):
                     break
-                time.sleep(pause(attempt))
+                delay = pause(attempt)
+                self._begun[ticket] = time.monotonic() + delay  # the pause is not the call's time
+                time.sleep(delay)
             self._arrivals.put((ticket, reply))
             self._begun.pop(ticket, None)
 
@@ -170,10 +174,17 @@ class CallStream:
                     reply = error
                 if not self._is_repeated(reply, attempt):
                     break
-                await asyncio.sleep(pause(attempt))
+                delay = pause(attempt)
+                self._begun[ticket] = time.monotonic() + delay
+                await asyncio.sleep(delay)
             if room is self._room:
                 self._arrivals.put((ticket, reply))
                 self._begun.pop(ticket, None)
+
+    def _take_cancelled(self, ticket: int, room: asyncio.Semaphore, task: Future[None]) -> None:
+        """Reply for a call that another one cancelled before it began."""
+        if task.cancelled() and room is self._room:
+            self._arrivals.put((ticket, asyncio.CancelledError()))
 
     def _finish(self, value: object) -> Reply:
         if asyncio.iscoroutine(value):

@@ -19,6 +19,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from pathlib import Path, PurePath
 from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, NoReturn
@@ -34,15 +35,18 @@ MAX_BYTES, MAX_VALUES = 64 * 2**20, 10**6
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\bdistract_\w+_[0-9a-f]{12}\.")
 """What differs between processes and machines: addresses, and modules that ``load_file`` named."""
+_MADE_NAME = re.compile(r"\bdistract_\w+_[0-9a-f]{12}\b")
 
 _IGNORED = re.compile(
-    r"(?i)(?:\b|_)(?:api[-_]?key|secret_key|client_secret|authorization|(?:access|auth|bearer)_token|_module__)\W*$"
+    r"(?i)(?:\b|_)(?:api[-_]?key|secret_key|client_secret|authorization|(?:access|auth|bearer)_token|_module__|object_hash)\W*$"
 )
-"""What leads to a key, which says who asks and not what, or to the name of a module, which ``load_file`` made up."""
+"""What leads to a key, which says who asks and not what, or to what differs between processes: the name of a module,
+which ``load_file`` made up, and a hash in transformers."""
 _PLAIN = {type(None), bool, int, float, complex, str, bytes}
 _CLIENTS = {"openai", "anthropic", "httpx", "httpx2"}
 _HANDLES = {"_thread", "threading", "asyncio", "concurrent", "multiprocessing", "queue", "_queue", "socket", "_socket"}
 _HANDLES |= {"ssl", "_ssl", "_weakref", "weakref", "_weakrefset", "_contextvars", "_abc", "logging", "_asyncio"}
+_HANDLES |= {"_json", "_csv", "tqdm"}
 """Modules whose objects count by type: they hold no state that a verdict depends on."""
 
 
@@ -118,8 +122,8 @@ class State:
         """Describe a value; ``label`` leads to it from the one that holds it, as in ``.name`` or ``[0]``."""
         kind, address = type(value), id(value)
         self._path.append(label)
-        if kind is str and value.startswith(self._home):  # wherever that is
-            value = value[len(self._home) :]
+        if kind is str:
+            value = _MADE_NAME.sub("", value.removeprefix(self._home))  # wherever that is
         if (_IGNORED.search(label) and not callable(value)) or (kind is str and value in self._secrets):
             digest = _hash("ignored")
         elif kind in _PLAIN:
@@ -187,8 +191,11 @@ class State:
         if issubclass(kind, PurePath):
             return "path", [("", kind), ("", str(value))]
         if issubclass(kind, ModuleType):
-            self._add_source(modules.find_file(value) or "")
-            return f"module {'' if modules.find_file(value) else value.__name__}", []
+            return self._take_module(value)
+        if kind is ContextVar:
+            with contextlib.suppress(LookupError):
+                return f"variable {value.name}", [("", value.get())]
+            return f"variable {value.name}", []
         if issubclass(kind, JudgeFunction) and value.version:
             return f"judge {identify(value)}", []
         if address := _find_address(value, kind):
@@ -211,6 +218,16 @@ class State:
         parts += self._list_globals(space, read, names, ())
         return f"function {code.co_qualname} {[name for name, _ in parts]} {modules.dump_function(code)}", parts
 
+    def _take_module(self, module: ModuleType) -> tuple[str, list[tuple[str, Any]]]:
+        """Take a module that a value holds apart: code may reach all in it."""
+        top = sys.modules.get(module.__name__.partition(".")[0])
+        if modules.is_library_module(module) or modules.is_library_module(top):
+            return f"module {module.__name__}", []
+        self._add_source(modules.find_file(module) or "")
+        own = [pair for pair in _list_attributes(module) if not pair[0].startswith(".__")]
+        own = [pair for pair in own if not isinstance(pair[1], ModuleType)]
+        return f"module {[name for name, _ in own]}", own
+
     def _list_globals(
         self, space: dict[str, Any], read: Iterable[str], names: list[str], above: tuple[ModuleType, ...]
     ) -> Iterator[tuple[str, Any]]:
@@ -219,9 +236,9 @@ class State:
             if name not in space or (name.startswith("__") and name.endswith("__")):
                 continue
             value = space[name]
-            if isinstance(value, ModuleType) and value not in above:
-                yield f"global {name}", value
-                if modules.find_file(value):
+            if isinstance(value, ModuleType) and (file := modules.find_file(value)):
+                self._add_source(file)
+                if value not in above:
                     yield from self._list_globals(vars(value), names, names, (*above, value))
             else:
                 yield f"global {name}", "a library's" if _is_of_library(name, value) else value
@@ -238,14 +255,16 @@ class State:
         self._add_source(file or "")
         parts: list[tuple[str, Any]] = [("", base) for base in (type(kind), *kind.__bases__)]
         for name, part in sorted(vars(kind).items()):
-            functions = [one for one in _unwrap_descriptor(part) if isinstance(one, FunctionType)]
-            if functions:
-                written = [one for one in functions if not (file and one.__code__.co_filename.startswith("<"))]
-                parts += [(f"class {kind.__qualname__}.{name}", one) for one in written if "__annotate" not in name]
-            elif not (name.startswith("__") and name.endswith("__")) and (
-                not hasattr(type(part), "__get__") or modules.find_file(sys.modules.get(type(part).__module__))
-            ):
-                parts.append((f"class {kind.__qualname__}.{name}", part))
+            is_hidden = name.startswith("__") and name.endswith("__")
+            for one in _unwrap_descriptor(part):
+                if isinstance(one, FunctionType):
+                    is_made = (file and one.__code__.co_filename.startswith("<")) or "__annotate" in name
+                    parts += [] if is_made else [(f"class {kind.__qualname__}.{name}", one)]
+                elif one is not part or not is_hidden:
+                    parts.append((f"class {kind.__qualname__}.{name}", one))
+            if name in ("__dataclass_fields__", "__pydantic_fields__"):
+                kept = ("default", "default_factory", "metadata")
+                parts += [("", [field, *(getattr(one, kind, None) for kind in kept)]) for field, one in part.items()]
         return f"class {kind.__qualname__} {[name for name, _ in parts]}", parts
 
     def _take_object(self, value: Any, kind: type) -> tuple[str, list[tuple[str, Any]]]:
@@ -258,6 +277,8 @@ class State:
             flat = value.detach().cpu().contiguous().reshape(-1)
             text = f"tensor {value.dtype} {[*value.shape]}"
             return self._hash_bytes(value, text, flat.view(sys.modules["torch"].uint8).numpy()).hex(), [("", kind)]
+        if kind.__module__ == "pydantic.type_adapter":  # its schemas name addresses
+            return "adapter", [("", value._type), ("", value._config)]
         reduce = copyreg.dispatch_table.get(kind)
         reduced: str | tuple[Any, ...] = reduce(value) if reduce else value.__reduce_ex__(5)
         if isinstance(reduced, str):
@@ -353,8 +374,12 @@ def _list_cells(function: Any) -> list[tuple[str, Any]]:
 
 
 def _unwrap_descriptor(value: Any) -> list[Any]:
-    names = ("__func__", "fget", "fset", "fdel", "func", "__wrapped__")
-    return [value] if isinstance(value, FunctionType) else [getattr(value, name, None) for name in names]
+    """List what a descriptor of a library holds; a value that is none stays as it is."""
+    is_own = modules.find_file(sys.modules.get(type(value).__module__))
+    if isinstance(value, FunctionType) or is_own or not hasattr(type(value), "__get__"):
+        return [value]
+    names = ("__func__", "__self__", "fget", "fset", "fdel", "func", "args", "keywords", "dispatcher", "__wrapped__")
+    return [part for name in names if (part := getattr(value, name, None)) is not None]
 
 
 def _find_address(value: Any, kind: type) -> str:
@@ -368,7 +393,7 @@ def _find_address(value: Any, kind: type) -> str:
         return f"library {value._name}"
     named = [base for base in kind.__mro__ if "Logger" in base.__qualname__]
     if any(modules.is_library_module(sys.modules.get(base.__module__)) for base in named):
-        return f"logger {getattr(value, 'name', '')}"
+        return f"logger {_MADE_NAME.sub('', str(getattr(value, 'name', '')))}"
     return "handle" if (tops & _HANDLES and "enum" not in tops) or kind is type(os.environ) else ""
 
 
