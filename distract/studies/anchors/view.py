@@ -9,6 +9,7 @@ from typing import Any
 from distract.core.frozen import Change, Recheck, list_served_changes
 from distract.core.job import describe_served
 from distract.core.printable import count, line, p_value, percent
+from distract.core.recorder import list_differences
 from distract.report.blocks import Block, Detail, Note, Sentence, Span, Table, TableRow, Words
 from distract.stats.figure import round_values
 from distract.stats.intervals import wilson
@@ -129,7 +130,6 @@ def list_notes(anchors: AnchorSet, setup: Setup) -> Iterator[str]:
         yield f"the anchors were made with {line(anchors.judge)}, and {line(setup.judge)} was asked"
     else:
         before, now = anchors.identity, setup.backend.identity
-        for name in sorted(before.keys() | now.keys()):
-            if before.get(name) != now.get(name):
-                yield f"{line(name)} of the judge: {line(str(before.get(name)))}, then {line(str(now.get(name)))}"
+        for name in list_differences(before, now):
+            yield f"{line(name)} of the judge: {line(str(before.get(name)))}, then {line(str(now.get(name)))}"
     yield from list_served_changes(anchors.served, describe_served(setup.models))

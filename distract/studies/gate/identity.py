@@ -21,8 +21,9 @@ from distract.core.members import ASKED, compare_members
 from distract.core.plan import PENDING, Plan, PlanResult, drive, is_enough, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count, line
+from distract.core.recorder import list_differences
 from distract.core.records import BASELINE, Case, CaseResult, Judgment, Reply, Request, Role, Row
-from distract.core.runs import LoadedRun, read_json
+from distract.core.runs import LoadedRun, read_header
 from distract.core.store import Answerer
 from distract.core.usage import Tally
 from distract.judging.comparison import track_usage
@@ -96,36 +97,26 @@ def _differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     for setting in _SETTINGS:
         yield from _setting_changes(setting, before.get(setting), now.get(setting))
     for name in ("prompts", "code"):
-        old, new = _as_object(before.get(name)), _as_object(now.get(name))
-        if changed := [key for key in sorted(old.keys() & new.keys()) if old[key] != new[key]]:
+        old, new = (value if isinstance(value := one.get(name), dict) else {} for one in (before, now))
+        if changed := [key for key in list_differences(old, new) if key in old and key in new]:
             yield f"{name} that changed: {', '.join(changed)}"
-    yield from _setting_changes("versions", _versions(baseline), _versions(run))
+    versions = [read_header(one.path).versions if one.path.exists() else {} for one in (baseline, run)]
+    yield from _setting_changes("versions", *versions)
     yield from list_served_changes(baseline.served, run.served)
 
 
 def _setting_changes(name: str, before: Any, now: Any) -> Iterator[str]:
     """Compare a setting, key by key if it is an object."""
     old, new = (value if isinstance(value, dict) else {"": value} for value in (before, now))
-    for key in sorted(old.keys() | new.keys()):
-        old_text, new_text = _format_value(old.get(key)), _format_value(new.get(key))
-        # The manner repeats the seed of the run.
-        if old_text != new_text and (name, key) != ("manner", "seed"):
-            texts = (text if len(text) <= 60 else f"{text[:60]}…" for text in (old_text, new_text))
+    for key in list_differences(old, new):
+        if (name, key) != ("manner", "seed"):  # the manner repeats the seed of the run
+            texts = [_format_value(one.get(key)) for one in (old, new)]
             yield f"{f'{name}, {key}' if key else name}: {', then '.join(texts)}"
 
 
 def _format_value(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-    return "none" if value is None else text
-
-
-def _as_object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _versions(run: LoadedRun) -> Mapping[str, Any]:
-    file = run.path / "run.json"
-    return _as_object(read_json(file).get("versions")) if file.exists() else {}
+    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
@@ -204,17 +195,21 @@ def _find_stored(
 ) -> list[Frozen[StoredReply]]:
     """Return the judge's stored replies that decide verdicts of a run, and these verdicts.
 
-    Only the last replies of a comparison decide it. Earlier ones are analyses: another wording there changes no
-    verdict.
+    Only the last replies of a comparison decide it: another wording of an earlier analysis changes no verdict.
     """
-    deciding = dict[int, tuple[Callable[[Reply, Reply], Reading], Reading]]()
+    deciding = dict[int, tuple[Callable[[Reply], Reading], Reading]]()
     known = dict[bytes, tuple[Request, Reply]]()
 
     def ask(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
-        rounds = list[tuple[Sequence[Request], Sequence[Reply]]]()
-        judgment = yield from tap(consult(protocol, comparison), on_replies=lambda *one: rounds.append(one))
-        for reply in rounds[-1][1] if rounds else ():
-            reread = partial(_replay, protocol, comparison, rounds)
+        rounds = list[dict[str, Reply]]()
+
+        def note(requests: Sequence[Request], replies: Sequence[Reply]) -> None:
+            rounds.append({request.key: reply for request, reply in zip(requests, replies, strict=True)})
+
+        judgment = yield from tap(consult(protocol, comparison), on_replies=note)
+        replies = {key: reply for one in rounds for key, reply in one.items()}
+        for key, reply in rounds[-1].items() if rounds else ():
+            reread = partial(_reread, protocol, comparison, replies, key)
             deciding.setdefault(id(reply), (reread, _read(judgment, protocol)))
         return judgment
 
@@ -232,31 +227,23 @@ def _find_stored(
     for case in cases:
         drive(audit_case(case, replace(design, protocols=watched)), answer)
     return [
-        (StoredReply(key, request, partial(own[0], reply)), own[1])
+        (StoredReply(key, request, own[0]), own[1])
         for key, (request, reply) in known.items()
         if request.to == "judge" and (own := deciding.get(id(reply)))
     ]
 
 
-def _replay(
-    protocol: Protocol,
-    comparison: Comparison,
-    rounds: Sequence[tuple[Sequence[Request], Sequence[Reply]]],
-    old: Reply,
-    new: Reply,
+def _reread(
+    protocol: Protocol, comparison: Comparison, replies: Mapping[str, Reply], changed: str, new: Reply
 ) -> Reading:
-    """Read an order with a new reply in the place of an old one."""
-    left = iter(rounds)
+    """Read an order with a new reply to one of its requests."""
 
     def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
-        before, replies = next(left, ((), ()))
-        is_same = [request.key for request in requests] == [request.key for request in before]
-        return [new if reply is old else reply for reply in replies] if is_same else PlanResult(((None,), {}))
+        keys = [request.key for request in requests]
+        is_known = replies.keys() >= {*keys}
+        return [new if key == changed else replies[key] for key in keys] if is_known else PlanResult((None, {}))
 
-    def plan() -> Plan[tuple[Judgment, ...]]:
-        return ((yield from consult(protocol, comparison)),)
-
-    (judgment,), _ = drive(track_usage(comparison.case.id, protocol, plan()), answer)
+    judgment, _ = drive(track_usage(comparison.case.id, protocol, consult(protocol, comparison)), answer)
     return _read(judgment, protocol)
 
 
