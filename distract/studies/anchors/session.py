@@ -42,7 +42,7 @@ from distract.core.records import BASELINE, Case, CaseResult, Response, Row
 from distract.core.usage import Tally
 from distract.data.good_responses import pairs
 from distract.judging.comparison import exclusion_reason, side
-from distract.judging.verdicts import measure_margin
+from distract.judging.verdicts import compare_scores, measure_margin
 from distract.stats import intervals
 from distract.studies.anchors.anchor_file import REMAKE, Anchor, AnchorSet, judge_anchor, read_verdict
 from distract.studies.eligibility import check_fit, sample
@@ -68,6 +68,7 @@ VALID = 3600
 
 Ask = Callable[[Sequence[Anchor]], Sequence[Row]]
 """Judges the comparisons of anchors, in order."""
+Follower = Callable[[Tally], None]
 
 
 class NoAnchors(DistractError):
@@ -78,12 +79,7 @@ class NoAnchors(DistractError):
 
 @contextmanager
 def open_rounds(
-    command: str,
-    setup: Setup,
-    drawn: Sequence[Anchor],
-    store: Path,
-    tally: Tally,
-    progress: Callable[[Tally], None] | None = None,
+    command: str, setup: Setup, drawn: Sequence[Anchor], store: Path, tally: Tally, progress: Follower | None = None
 ) -> Iterator[Ask]:
     """Yield what judges anchors in rounds, each of which asks again.
 
@@ -175,8 +171,8 @@ def check(anchors: AnchorSet, setup: Setup, ask: Ask) -> Recheck[Anchor]:
 
 
 def _ask_again(anchors: Sequence[Anchor], protocol: Protocol, ask: Ask, *how: Any) -> Recheck[Anchor]:
-    frozen = [(one, _read(one.row, protocol)) for one in anchors]
-    return compare(frozen, lambda asked: [_read(row, protocol) for row in ask(asked)], *how)
+    frozen = [(one, read_verdict(one.row.judgments, protocol)) for one in anchors]
+    return compare(frozen, lambda asked: [read_verdict(row.judgments, protocol) for row in ask(asked)], *how)
 
 
 def make(setup: Setup, data: Mapping[str, Any], drawn: Sequence[Anchor], size: int, ask: Ask) -> AnchorSet:
@@ -200,18 +196,17 @@ def draw_candidates(setup: Setup, cases: Sequence[Case], limit: int | None, seed
     (protocol,), helped = setup.protocols, setup.helped
     by_prompt: dict[str, Case] = {}
     paired = [case for case in cases if _list_pairs(case)]
+    if paired:
+        check_fit([protocol], {"flip"}, paired, helped)
     for case in paired:
         if exclusion_reason(protocol, case, helped, only_pairs=True) is None:
             by_prompt.setdefault(case.prompt_group, case)
     if len(by_prompt) < LEAST:
-        if paired:
-            check_fit([protocol], {"flip"}, paired, helped)
         raise UsageError(
             f"{count(len(by_prompt), 'prompt')} with two different responses, by different authors, that "
             f"{protocol.name} can compare; anchors need at least {LEAST}, so name other data with --data"
         )
     drawn = sorted(sample(list(by_prompt.values()), limit, seed), key=lambda case: _hash(seed, case))
-    check_fit([protocol], {"flip"}, drawn, helped)
     return tuple(_draw_pair(case, protocol, place, seed) for place, case in enumerate(drawn))
 
 
@@ -221,13 +216,9 @@ def _draw_pair(case: Case, protocol: Protocol, place: int, seed: int) -> Anchor:
     # Others are kept only for a protocol that shows them.
     responses: tuple[Response, ...] = (a, b) if protocol.shows == 2 else case.originals
     own = case.preferred if case.preferred in {"tie", *(response.author for response in responses)} else None
-    short = replace(case, responses=responses, lineages=(), preferred=own)
-    row = Row(
-        case.id, case.cluster, "people", protocol.name, "", BASELINE, side(a), side(b), prompt_group=case.prompt_group
-    )
-    if place % 2 and protocol.orders == "swap":
-        row = replace(row, shown=("b",))
-    return Anchor(short, row, "near")
+    about = (case.id, case.cluster, "people", protocol.name, "", BASELINE, side(a), side(b))
+    row = Row(*about, prompt_group=case.prompt_group, shown=("b",) if place % 2 and protocol.orders == "swap" else ())
+    return Anchor(replace(case, responses=responses, lineages=(), preferred=own), row, "near")
 
 
 def _list_pairs(case: Case) -> list[tuple[Response, Response]]:
@@ -247,7 +238,7 @@ def choose_anchors(
     if failures.total() == len(rows):
         raise NoAnchors(f"no verdict is valid, so there are no anchors: {failures.most_common(1)[0][0]}")
     judged = [replace(one, row=replace(row.without_answers(), tokens=())) for one, row in zip(drawn, rows, strict=True)]
-    kept = order_by_lead([one for one in judged if _is_clear(_read(one.row, protocol), 0.0)], protocol)
+    kept = order_by_lead([one for one in judged if _is_clear(read_verdict(one.row.judgments, protocol))], protocol)
     steadiness = Steadiness()
     if not is_pinned:
         likely = kept[: round(size * RESERVE)]
@@ -263,11 +254,7 @@ def choose_anchors(
     return tuple(kept[:size]), steadiness
 
 
-def _read(row: Row, protocol: Protocol) -> Reading:
-    return read_verdict(row.judgments, protocol)
-
-
-def _is_clear(verdict: Reading, noise: float) -> bool:
+def _is_clear(verdict: Reading, noise: float = 0.0) -> bool:
     """Whether a verdict is valid, and no noise or rounding can turn it: else an unchanged judge seems to drift."""
     if verdict.lead is None or verdict.shares is None:
         return verdict.outcome is not None
@@ -283,7 +270,7 @@ def order_by_lead(judged: Sequence[Anchor], protocol: Protocol) -> list[Anchor]:
     """
 
     def measure(one: Anchor) -> float:
-        lead = _read(one.row, protocol).lead
+        lead = read_verdict(one.row.judgments, protocol).lead
         return abs(measure_margin(one.row.judgments) or 0.0) if lead is None else lead
 
     by_lead = sorted(judged, key=measure)
@@ -323,32 +310,30 @@ def check_power(anchors: AnchorSet) -> None:
         )
 
 
-_TIE, _UNREAD = "a tie", "no readable verdict"
+_DIRECTIONS: Mapping[str, Callable[[Anchor, object], float | None]] = {
+    "the longer response": lambda one, verdict: _lean(compare_scores(*(len(r.text) for r in one.pair)), verdict),
+    "the response shown first": lambda one, verdict: _lean(next(iter(one.row.shown), None), verdict),
+    "the labelled response": lambda one, verdict: _lean(one.row.label, verdict),
+    "a tie": lambda _, verdict: float(verdict == "tie"),
+    "no readable verdict": lambda _, verdict: float(verdict is None),
+}
 
 
 def list_directions(turned: Sequence[Change[Anchor]]) -> list[dict[str, Any]]:
     """Count the changed verdicts by direction, where anything moved, with exact two-sided McNemar tests."""
     counts = list[dict[str, Any]]()
-    for name in ("the longer response", "the response shown first", "the labelled response", _TIE, _UNREAD):
-        leans = [(_lean(name, one.question, one.before), _lean(name, one.question, one.now)) for one in turned]
-        known = [(before, now) for before, now in leans if before is not None and now is not None]
-        towards, away = sum(now > before for before, now in known), sum(now < before for before, now in known)
+    for name, lean in _DIRECTIONS.items():
+        leans = [[lean(one.question, reading.outcome) for reading in (one.before, one.now)] for one in turned]
+        moves = [now - before for before, now in leans if before is not None and now is not None]
+        towards, away = sum(move > 0 for move in moves), sum(move < 0 for move in moves)
         if towards or away:
             counts.append({"name": name, "towards": towards, "away": away, "p_value": intervals.mcnemar(towards, away)})
     adjusted = intervals.holm([one["p_value"] for one in counts])
     return [{**one, "p_adjusted": p} for one, p in zip(counts, adjusted, strict=True)]
 
 
-def _lean(name: str, anchor: Anchor, verdict: Reading) -> float | None:
+def _lean(favoured: str | None, verdict: object) -> float | None:
     """1 for a verdict in favour, 0.5 for a tie of two others; None if there is nothing to favour."""
-    if name in (_TIE, _UNREAD):
-        return float(verdict.outcome == ("tie" if name == _TIE else None))
-    a, b = (len(response.text) for response in anchor.pair)
-    longer = None if a == b else "a" if a > b else "b"
-    favoured = {
-        "the longer response": longer,
-        "the response shown first": next(iter(anchor.row.shown), None),
-    }.get(name, anchor.row.label)
-    if verdict.outcome is None or favoured in (None, "tie"):
+    if verdict is None or favoured in (None, "tie"):
         return None
-    return 0.5 if verdict.outcome == "tie" else float(verdict.outcome == favoured)
+    return 0.5 if verdict == "tie" else float(verdict == favoured)
