@@ -39,15 +39,12 @@ class Reading:
     @property
     def lead(self) -> float | None:
         """The lead of the largest share over the next; None without shares."""
-        if not self.shares:
-            return None
-        first, second = sorted(self.shares, reverse=True)[:2]
-        return first - second
+        first, second, *_ = sorted(self.shares or (), reverse=True) or (None, None)
+        return None if first is None or second is None else first - second
 
     @property
     def document(self) -> dict[str, Any]:
-        shares = None if self.shares is None else [round(share, 4) for share in self.shares]
-        return {"verdict": self.outcome, "shares": shares}
+        return {"verdict": self.outcome, "shares": self.shares and [round(share, 4) for share in self.shares]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +102,19 @@ class Recheck(Generic[Q]):
     @property
     def document(self) -> dict[str, Any]:
         """The check as a run records it."""
-        differing = len(self.turned)
+        differing, largest = len(self.turned), find_largest_move(self.answers)
         counts = {"asked": self.asked, "differing": differing, "moved": len(self.changes) - differing}
-        return {"status": self.status, **counts, "largest_move": find_largest_move(self.answers)}
+        return {"status": self.status, **counts, "largest_move": largest}
 
     def describe(self, share: str = "") -> str:
         """State the result; ``share`` follows the number of differing verdicts."""
         total, moves = len(self.answers), [change.move or 0.0 for change in self.changes if not change.is_turned]
         if not self.changes:
             return f"{self.status}: all {total} verdicts are as frozen"
-        away = (
+        kept = (
             f"; {count(len(moves), 'other')} kept the verdict with probabilities up to {max(moves, default=0):.2f} away"
         )
-        return f"{self.status}: {len(self.turned)} of {count(total, 'verdict')} differ{share}{away if moves else ''}"
+        return f"{self.status}: {len(self.turned)} of {count(total, 'verdict')} differ{share}{kept if moves else ''}"
 
 
 def find_largest_move(changes: Sequence[Change[Any]]) -> float | None:
@@ -184,8 +181,7 @@ def count_replaced(total: int, needed: int) -> int:
 def list_served_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Say what a server reported about its judge, where none of it is what it reported before."""
     for name, title in (("reported", "the server named the model"), ("fingerprints", "it named its configuration")):
-        roles = [one.get(name) for one in (before, now)]
-        named = [one.get("judge") if isinstance(one, Mapping) else None for one in roles]
+        named = [one.get("judge") if isinstance(one := side.get(name), Mapping) else None for side in (before, now)]
         then, today = (sorted(line(str(x)) for x in one) if isinstance(one, list | tuple) else [] for one in named)
         if then and today and not {*then} & {*today}:
             yield f"{title} {', '.join(then)}, then {', '.join(today)}"
