@@ -22,8 +22,7 @@ from distract.core.usage import Tally
 
 T = TypeVar("T")
 
-ASKED, CHECKS = 8, 2
-"""Requests to ask each server, and how often in a run."""
+ASKED, CHECKS = 8, 2  # requests to ask each server, and how often in a run
 
 
 def probe_members(backend: PooledBackend, role: Role, tally: Tally) -> None:
@@ -34,17 +33,18 @@ def probe_members(backend: PooledBackend, role: Role, tally: Tally) -> None:
 
     def probe(member: Backend) -> Mapping[str, Any]:
         manner: Mapping[str, Any] = {}
-        for one in member.probes if isinstance(member, ProbingBackend) else ():
-            (reply,) = ask_member(member, [replace(one, to=role)], tally)
-            manner = member.learn(reply) if isinstance(member, ProbingBackend) else manner
+        if isinstance(member, ProbingBackend):
+            for one in member.probes:
+                manner = member.learn(*ask_member(member, [replace(one, to=role)], tally))
         return manner
 
     (first, reference), *others = poll_members(backend, probe).items()
     for name, manner in others:
-        if differing := [key for key in reference if manner[key] != reference[key]]:
-            forms = ", ".join(
-                f"{key} {json.dumps(manner[key])} instead of {json.dumps(reference[key])}" for key in differing
-            )
+        differing = [key for key in reference if manner[key] != reference[key]]
+        forms = ", ".join(
+            f"{key} {json.dumps(manner[key])} instead of {json.dumps(reference[key])}" for key in differing
+        )
+        if differing:
             raise UsageError(
                 f"the servers disagree: {name} takes requests in another form than {first} ({forms}); name servers "
                 "that run the same model on the same engine"
@@ -80,10 +80,8 @@ def _name_check(role: Role) -> str:
 
 def _read_choice(_: Request, reply: Reply) -> Reading:
     """Read the choice of a reply: the most likely one, or its words if the server gives no probabilities."""
-    probabilities = reply.probabilities
-    if not probabilities:
-        return Reading(reply.text.strip())
-    return Reading(probabilities.index(max(probabilities)), probabilities)
+    shares = reply.probabilities
+    return Reading(shares.index(max(shares)), shares) if shares else Reading(reply.text.strip())
 
 
 def compare_members(

@@ -38,8 +38,7 @@ _SHAPE: Mapping[Any, Shape] = {
     "anchors": [{"case": dict, "row": dict, "place": str}],
 }
 
-Place = Literal["near", "far"]
-"""Whether a verdict is near the judge's boundary or far from it, among those that it was chosen from."""
+Place = Literal["near", "far"]  # near the judge's boundary or far from it, among the verdicts that it was chosen from
 
 
 @dataclass(frozen=True, slots=True)

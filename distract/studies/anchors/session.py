@@ -1,9 +1,9 @@
 """Make a set of anchors, or check one: ask for verdicts, and choose or compare them.
 
-Verdicts near the judge's boundary move first when it changes a little. Those far from it move only if it becomes
+Verdicts near the judge's boundary move first when it changes a little; those far from it move only if it becomes
 another one, or if some of its replies are wrong. A verdict that differs when the same request is sent twice is no
-anchor. A check counts a verdict as changed if it differs in two repeats too, so that a server which does not repeat
-itself to the digit passes. The errors of the decision are computed for the number of anchors.
+anchor, and a check counts a verdict as changed if it differs in two repeats too. The errors of the decision are
+computed for the number of anchors.
 """
 
 from __future__ import annotations
@@ -19,20 +19,10 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
-from distract.core import registry
+from distract.core import frozen, registry
 from distract.core.backend import is_pinned
 from distract.core.errors import BackendError, DistractError, UnknownName, UsageError
-from distract.core.frozen import (
-    FALSE_ALARM,
-    Change,
-    Reading,
-    Recheck,
-    Steadiness,
-    compare,
-    count_needed,
-    count_replaced,
-    find_largest_move,
-)
+from distract.core.frozen import Change, Reading, Recheck, Steadiness
 from distract.core.job import Estimate, StageSample, describe_served, open_stores
 from distract.core.loop import execute
 from distract.core.plan import Plan, PlanResult, step
@@ -49,25 +39,16 @@ from distract.studies.eligibility import check_fit, sample
 from distract.studies.estimate import estimate_samples
 from distract.studies.setup import Setup
 
-LEAST, RESERVE = 20, 1.5
-"""Smallest number of anchors: with fewer, two of five checks miss a judge that changed a tenth of its verdicts; and the
-number of candidates to ask twice, as a multiple of the number of anchors."""
-
-ROUNDING, REPEATS = 0.02, 2
-"""Lead of a probability that rounding to 16 bits in another batch may turn; how often a change is asked for again."""
-
+LEAST = 20  # anchors: with fewer, two of five checks miss a judge that changed a tenth of its verdicts
+RESERVE = 1.5  # candidates to ask twice, as a multiple of the number of anchors
+ROUNDING = 0.02  # lead of a probability that rounding to 16 bits in another batch may turn
+REPEATS = 2  # how often a change is asked for again
+# Shares of changed verdicts for which errors are stated. Two judges that agree by chance differ in half of them.
 DRIFT, DIFFERENT = 0.1, 0.4
-"""Shares of changed verdicts for which the errors of the decision are stated. Two judges that agree by chance differ in
-half of the verdicts."""
+MOST_MISSED = 0.5  # largest chance that a check misses a judge that changed ``DRIFT`` of its verdicts
+VALID = 3600  # seconds for which the replies of a command that broke off are those of the judge that answers now
 
-MOST_MISSED = 0.5
-"""Largest chance that a check misses a judge that changed ``DRIFT`` of its verdicts."""
-
-VALID = 3600
-"""Seconds for which the replies of a command that broke off are those of the judge that answers now."""
-
-Ask = Callable[[Sequence[Anchor]], Sequence[Row]]
-"""Judges the comparisons of anchors, in order."""
+Ask = Callable[[Sequence[Anchor]], Sequence[Row]]  # judges the comparisons of anchors, in order
 Follower = Callable[[Tally], None]
 
 
@@ -171,8 +152,8 @@ def check(anchors: AnchorSet, setup: Setup, ask: Ask) -> Recheck[Anchor]:
 
 
 def _ask_again(anchors: Sequence[Anchor], protocol: Protocol, ask: Ask, *how: Any) -> Recheck[Anchor]:
-    frozen = [(one, read_verdict(one.row.judgments, protocol)) for one in anchors]
-    return compare(frozen, lambda asked: [read_verdict(row.judgments, protocol) for row in ask(asked)], *how)
+    verdicts = [(one, read_verdict(one.row.judgments, protocol)) for one in anchors]
+    return frozen.compare(verdicts, lambda asked: [read_verdict(row.judgments, protocol) for row in ask(asked)], *how)
 
 
 def make(setup: Setup, data: Mapping[str, Any], drawn: Sequence[Anchor], size: int, ask: Ask) -> AnchorSet:
@@ -243,7 +224,7 @@ def choose_anchors(
     if not is_pinned:
         likely = kept[: round(size * RESERVE)]
         steady = [pair for pair in _ask_again(likely, protocol, ask).answers if not pair.is_turned]
-        largest = find_largest_move(steady)
+        largest = frozen.find_largest_move(steady)
         steadiness = Steadiness(len(likely), len(likely) - len(steady), largest)
         kept = [pair.question for pair in steady if _is_clear(pair.before, largest or 0.0)]
     if len(kept) < LEAST:
@@ -289,10 +270,10 @@ def compute_errors(anchors: AnchorSet) -> dict[str, float]:
     """
     steadiness, total = anchors.steadiness, len(anchors.anchors)
     seen = (1 - steadiness.flickering / steadiness.asked / 2) ** (1 + REPEATS) if steadiness.asked else 1.0
-    needed = count_needed(total, steadiness)
-    needed, other = min(needed, total), min(count_replaced(total, needed), total)
+    needed = frozen.count_needed(total, steadiness)
+    needed, other = min(needed, total), min(frozen.count_replaced(total, needed), total)
     return {
-        "false_alarm": FALSE_ALARM if steadiness.asked else 0.0,  # at most, for an unchanged judge
+        "false_alarm": frozen.FALSE_ALARM if steadiness.asked else 0.0,  # at most, for an unchanged judge
         "missed": 1 - intervals.p_above(needed, total, DRIFT * seen),  # it passes as unchanged
         "overstated": intervals.p_above(other, total, DRIFT),  # it is called another one
         "mistaken": 1 - intervals.p_above(other, total, DIFFERENT * seen),  # it is called drifted, or passes

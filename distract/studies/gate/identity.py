@@ -22,7 +22,7 @@ from distract.core.plan import PENDING, Plan, PlanResult, drive, is_enough, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count, line
 from distract.core.recorder import list_differences
-from distract.core.records import BASELINE, Case, CaseResult, Judgment, Reply, Request, Role, Row
+from distract.core.records import BASELINE, Case, CaseResult, Judgment, Reply, Request, Role
 from distract.core.runs import LoadedRun, read_header
 from distract.core.store import Answerer
 from distract.core.usage import Tally
@@ -37,8 +37,9 @@ from distract.studies.attack.session import audit_case
 from distract.studies.listener import Listener
 from distract.studies.setup import Setup
 
+# Parameters that may differ between compared runs.
 _SETTINGS = ("judge", "identity", "reference", "manner", "limit", "seed", "generator", "asking", "verifier")
-"""Parameters that may differ between compared runs."""
+NARROW = 0.2  # lead of the largest probability below which a different judge is likely to decide differently
 
 
 def check_comparable(baseline: LoadedRun, run: LoadedRun) -> list[str]:
@@ -124,35 +125,32 @@ def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     attacks = {*common_names(baseline, run)[1]}
     before, now = (
         {
-            (rewrite.case, response.author, response.severity, response.attack): response.turns
+            (rewrite.case, one.author, one.severity, one.attack): one.turns
             for rewrite in loaded.rewrites
-            if (response := rewrite.response).attack in attacks and rewrite.is_accepted
+            if (one := rewrite.response).attack in attacks and rewrite.is_accepted
         }
         for loaded in (baseline, run)
     )
     common = now.keys() & before.keys()
     if changed := sum(now[key] != before[key] for key in common):
-        texts = f"{changed} of {count(len(common), 'rewrite')}"
-        yield f"{texts} of both runs differ in their texts: they may explain a rise"
-
-
-NARROW = 0.2
-"""Lead of the largest probability below which a different judge is likely to decide differently."""
+        rewrites = f"{changed} of {count(len(common), 'rewrite')} of both runs"
+        yield f"{rewrites} differ in their texts: they may explain a rise"
 
 
 def _verdict_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     """Report whether the judge gave other verdicts on the same requests, before any rewrite."""
     before, now = (
-        {(row.protocol, row.keys): _read_row(row, loaded) for row in loaded.rows if row.attack == BASELINE and row.keys}
-        for loaded in (baseline, run)
+        {
+            (row.protocol, row.keys): Reading(outcome(row.judgments, headline("flip_rate", rules[row.protocol])))
+            for row in one.rows
+            if row.attack == BASELINE and row.keys
+        }
+        for one in (baseline, run)
+        for rules in [one.parameters["protocols"]]
     )
     result = compare([one for one in before.items() if one[0] in now], lambda keys: [now[key] for key in keys])
     if result.status != "unchanged":
         yield f"the judge, on the same requests before any rewrite: {result.describe()}"
-
-
-def _read_row(row: Row, run: LoadedRun) -> Reading:
-    return Reading(outcome(row.judgments, headline("flip_rate", run.parameters["protocols"][row.protocol])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +170,14 @@ def check_judge(
     if not len(store):
         return
     stored = _find_stored(design, cases, models)
+    if not stored:
+        return
     frozen = choose_stored([one for one in stored if one[0].request.temperature == 0])
-    if stored and not frozen:
+    if not frozen:
         raise JudgeChanged(
             f"cannot tell whether judge {judge} has changed since its verdicts were stored: all of them are sampled; "
             "use --fresh to ask everything again, or --trust-store to rely on the store"
         )
-    if not frozen:
-        return
     with store.claims() as claims:
         ask_probes("judge", models["judge"], tally, claims)
     advice = (
@@ -202,11 +200,10 @@ def _find_stored(
 
     def ask(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
         rounds = list[dict[str, Reply]]()
-
-        def note(requests: Sequence[Request], replies: Sequence[Reply]) -> None:
-            rounds.append({request.key: reply for request, reply in zip(requests, replies, strict=True)})
-
-        judgment = yield from tap(consult(protocol, comparison), on_replies=note)
+        judgment = yield from tap(
+            consult(protocol, comparison),
+            on_replies=lambda *both: rounds.append({one.key: reply for one, reply in zip(*both, strict=True)}),
+        )
         replies = {key: reply for one in rounds for key, reply in one.items()}
         for key, reply in rounds[-1].items() if rounds else ():
             reread = partial(_reread, protocol, comparison, replies, key)
