@@ -59,8 +59,8 @@ class NoAnchors(DistractError):
 
 
 @contextmanager
-def open_rounds(
-    command: str, setup: Setup, drawn: Sequence[Anchor], store: Path, tally: Tally, progress: Follower | None = None
+def _open_rounds(
+    command: str, setup: Setup, drawn: Sequence[Anchor], store: Path, tally: Tally, progress: Follower | None
 ) -> Iterator[Ask]:
     """Yield what judges anchors in rounds, each of which asks again.
 
@@ -145,28 +145,33 @@ def estimate(setup: Setup, drawn: Sequence[Anchor], size: int | None = None) -> 
     return estimate_samples(setup.protocols, list_samples, setup.models)
 
 
-def check(anchors: AnchorSet, setup: Setup, ask: Ask) -> Recheck[Anchor]:
+def check(
+    anchors: AnchorSet, setup: Setup, store: Path, tally: Tally, progress: Follower | None = None
+) -> Recheck[Anchor]:
     """Ask for all verdicts, and for those that differ twice more unless the judge is pinned; decide."""
     repeats = 0 if is_pinned(setup.backend) else REPEATS
-    return _ask_again(anchors.anchors, setup.protocols[0], ask, anchors.steadiness, repeats)
+    with _open_rounds("check", setup, anchors.anchors, store, tally, progress) as ask:
+        return ask_again(anchors.anchors, setup.protocols[0], ask, anchors.steadiness, repeats)
 
 
-def _ask_again(anchors: Sequence[Anchor], protocol: Protocol, ask: Ask, *how: Any) -> Recheck[Anchor]:
+def ask_again(anchors: Sequence[Anchor], protocol: Protocol, ask: Ask, *how: Any) -> Recheck[Anchor]:
+    """Compare the verdicts of anchors with those of now; ``how`` as in ``compare``."""
     verdicts = [(one, read_verdict(one.row.judgments, protocol)) for one in anchors]
     return frozen.compare(verdicts, lambda asked: [read_verdict(row.judgments, protocol) for row in ask(asked)], *how)
 
 
-def make(setup: Setup, data: Mapping[str, Any], drawn: Sequence[Anchor], size: int, ask: Ask) -> AnchorSet:
-    """Ask for the candidates, and choose."""
+def make(setup: Setup, data: Mapping[str, Any], drawn: Sequence[Anchor], size: int, *place: Any) -> AnchorSet:
+    """Ask for the candidates, and choose; ``place``: the store, the tally and who follows it."""
     (protocol,), backend = setup.protocols, setup.backend
-    anchors, steadiness = choose_anchors(drawn, protocol, size, ask, is_pinned(backend))
     own = registry.own_plugins([protocol.name]).get("distract.judges", {}).get(protocol.name)
     file = {"file": own.path} if own and own.plugin is protocol else {}
     way = {**file, "checksum": registry.code_checksum(protocol)} if file or protocol.checksum else {}
     about = (setup.judge, dict(backend.identity), protocol.name, setup.manner, data)
-    anchor_set = AnchorSet(*about, steadiness, anchors, describe_served(setup.models), way)
-    check_power(anchor_set)
-    return anchor_set
+    with _open_rounds("make", setup, drawn, *place) as ask:
+        anchors, steadiness = choose_anchors(drawn, protocol, size, ask, is_pinned(backend))
+        anchor_set = AnchorSet(*about, steadiness, anchors, describe_served(setup.models), way)
+        check_power(anchor_set)
+        return anchor_set
 
 
 def draw_candidates(setup: Setup, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[Anchor, ...]:
@@ -223,7 +228,7 @@ def choose_anchors(
     steadiness = Steadiness()
     if not is_pinned:
         likely = kept[: round(size * RESERVE)]
-        steady = [pair for pair in _ask_again(likely, protocol, ask).answers if not pair.is_turned]
+        steady = [pair for pair in ask_again(likely, protocol, ask).answers if not pair.is_turned]
         largest = frozen.find_largest_move(steady)
         steadiness = Steadiness(len(likely), len(likely) - len(steady), largest)
         kept = [pair.question for pair in steady if _is_clear(pair.before, largest or 0.0)]
@@ -270,8 +275,8 @@ def compute_errors(anchors: AnchorSet) -> dict[str, float]:
     """
     steadiness, total = anchors.steadiness, len(anchors.anchors)
     seen = (1 - steadiness.flickering / steadiness.asked / 2) ** (1 + REPEATS) if steadiness.asked else 1.0
-    needed = frozen.count_needed(total, steadiness)
-    needed, other = min(needed, total), min(frozen.count_replaced(total, needed), total)
+    needed = min(frozen.count_needed(total, steadiness), total)
+    other = min(frozen.count_replaced(total, needed), total)
     return {
         "false_alarm": frozen.FALSE_ALARM if steadiness.asked else 0.0,  # at most, for an unchanged judge
         "missed": 1 - intervals.p_above(needed, total, DRIFT * seen),  # it passes as unchanged

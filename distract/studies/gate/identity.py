@@ -263,8 +263,7 @@ def require_anchors(
 ) -> None:
     """Fail if a judge is not the one that the anchors are of; only the tokens of the check count as the run's."""
     chosen = session.choose_way(anchors, setup)
-    with session.open_rounds("check", chosen, anchors.anchors, store, Tally(tokens=tally.tokens)) as ask:
-        result = session.check(anchors, chosen, ask)
+    result = session.check(anchors, chosen, store, Tally(tokens=tally.tokens))
     summary, path = view.summarise(result), anchors.path
     tally.checks["anchors"] = view.check_document(anchors, chosen, result)
     if result.status != "unchanged":
