@@ -26,7 +26,7 @@ from distract.core.records import Case, Reply, Request, Response, Row
 from distract.judging.orders import Manner
 from distract.models.scripted import BOOSTERS, share
 from distract.studies.anchors.anchor_file import Anchor, AnchorSet, judge_anchor
-from distract.studies.anchors.session import check as check_anchors, choose_anchors, draw_candidates
+from distract.studies.anchors.session import REPEATS, ask_again, choose_anchors, draw_candidates
 from distract.studies.setup import Setup
 
 Bias = Callable[[Sequence[Response]], float]
@@ -129,7 +129,7 @@ def make_anchors(backend: NoisyServer, cases: Sequence[Case], size: int = 64, se
 def check(anchors: AnchorSet, backend: NoisyServer) -> str:
     """Check anchors against a server."""
     setup = Setup("m", backend, (PAIRWISE,))
-    return check_anchors(anchors, setup, partial(ask, setup)).status
+    return ask_again(anchors.anchors, PAIRWISE, partial(ask, setup), anchors.steadiness, REPEATS).status
 
 
 NOISE: Mapping[str, Mapping[str, Any]] = {

@@ -55,11 +55,8 @@ def make(options: _Making) -> None:
     heading = f"judge {options.judge} · data {data.record['name']} · protocol {setup.protocols[0].name}"
     about = {"judge": options.judge, "candidates": len(drawn), "size": size}
     most = partial(session.estimate, setup, drawn, size)
-    with (
-        ask(Inquiry(setup.models, setup.prices, heading, about, most, options.out), options) as place,
-        session.open_rounds("make", setup, drawn, *place) as judge,
-    ):
-        anchor_set = session.make(setup, data.record, drawn, size, judge)
+    with ask(Inquiry(setup.models, setup.prices, heading, about, most, options.out), options) as place:
+        anchor_set = session.make(setup, data.record, drawn, size, *place)
     write_anchors(anchor_set, options.out)
     print_result(options.as_json, view.anchors_document(anchor_set), view.anchors_report(anchor_set, size))
     if not options.as_json:
@@ -93,11 +90,8 @@ def check(options: _Checking) -> None:
     setup = session.choose_way(frozen, set_up(options, terminal(), judge=name), bool(options.protocols))
     size, most = len(frozen.anchors), partial(session.estimate, setup, frozen.anchors)
     heading, about = f"judge {name} · {options.file}, {size} anchors", {"judge": name, "anchors": size}
-    with (
-        ask(Inquiry(setup.models, setup.prices, heading, about, most), options) as place,
-        session.open_rounds("check", setup, frozen.anchors, *place) as judge,
-    ):
-        result = session.check(frozen, setup, judge)
+    with ask(Inquiry(setup.models, setup.prices, heading, about, most), options) as place:
+        result = session.check(frozen, setup, *place)
     about = view.check_document(frozen, setup, result)
     echo_more(print_result(options.as_json, about, view.check_report(frozen, setup, result), options.verbose))
     raise CommandExit(0 if result.status == "unchanged" else JudgeChanged.exit_code)

@@ -66,13 +66,9 @@ def settle(role: Role, model: Answerer, requests: Sequence[Request], tally: Tall
     ask_probes(role, model, tally, claims)
     if not isinstance(backend, PooledBackend) or len(backend.members) == 1:
         return True
-    from distract.core.members import check_members, find_comparable, name_check
+    from distract.core.members import check_members
 
-    if name_check(role) in tally.checks:
-        return True
-    if comparable := find_comparable(requests):
-        check_members(backend, comparable, tally)
-    return bool(comparable)
+    return check_members(backend, role, requests, tally)
 
 
 def ask_probes(role: Role, model: Answerer, tally: Tally, claims: Claims) -> None:

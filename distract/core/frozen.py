@@ -16,15 +16,12 @@ from distract.core.printable import count, line
 
 Q = TypeVar("Q")
 
-DIFFERING, MOVE = 2, 0.1
-"""This many changes are no noise; a verdict changes if it differs, or if a probability moves by more than this."""
-
+DIFFERING = 2  # this many changes are no noise
+MOVE = 0.1  # a verdict changes if it differs, or if a probability moves by more than this
+# Share of differing verdicts from which the answers are another judge's: as likely if it changed a tenth of them as if
+# it differs in two fifths.
 REPLACED = 0.22
-"""Share of differing verdicts from which the answers are another judge's: as likely if it changed a tenth of its
-verdicts as if it differs in two fifths."""
-
-FALSE_ALARM = 0.01
-"""Largest chance that the flickering of an unchanged judge counts as a drift."""
+FALSE_ALARM = 0.01  # largest chance that the flickering of an unchanged judge counts as a drift
 
 Status = Literal["unchanged", "drifted", "replaced"]
 
@@ -39,15 +36,12 @@ class Reading:
     @property
     def lead(self) -> float | None:
         """The lead of the largest share over the next; None without shares."""
-        if not self.shares:
-            return None
-        first, second = sorted(self.shares, reverse=True)[:2]
-        return first - second
+        largest = sorted(self.shares or (), reverse=True)[:2]
+        return largest[0] - largest[1] if largest else None
 
     @property
     def document(self) -> dict[str, Any]:
-        shares = None if self.shares is None else [round(share, 4) for share in self.shares]
-        return {"verdict": self.outcome, "shares": shares}
+        return {"verdict": self.outcome, "shares": self.shares and [round(share, 4) for share in self.shares]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +57,8 @@ class Steadiness:
             raise ValueError("its steadiness is no count of verdicts")
 
 
-Frozen = tuple[Q, Reading]
-"""A question, and the verdict that a judge gave on it."""
+Asker = Callable[[Sequence[Q]], Sequence[Reading]]
+Frozen = tuple[Q, Reading]  # a question, and the verdict that a judge gave on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +71,6 @@ class Change(Generic[Q]):
 
     @property
     def is_turned(self) -> bool:
-        """Whether the verdict itself changed, and not only its probabilities."""
         return self.before.outcome != self.now.outcome
 
     @property
@@ -105,8 +98,7 @@ class Recheck(Generic[Q]):
     @property
     def document(self) -> dict[str, Any]:
         """The check as a run records it."""
-        differing = len(self.turned)
-        counts = {"asked": self.asked, "differing": differing, "moved": len(self.changes) - differing}
+        counts = {"asked": self.asked, "differing": len(self.turned), "moved": len(self.changes) - len(self.turned)}
         return {"status": self.status, **counts, "largest_move": find_largest_move(self.answers)}
 
     def describe(self, share: str = "") -> str:
@@ -114,10 +106,9 @@ class Recheck(Generic[Q]):
         total, moves = len(self.answers), [change.move or 0.0 for change in self.changes if not change.is_turned]
         if not self.changes:
             return f"{self.status}: all {total} verdicts are as frozen"
-        away = (
-            f"; {count(len(moves), 'other')} kept the verdict with probabilities up to {max(moves, default=0):.2f} away"
-        )
-        return f"{self.status}: {len(self.turned)} of {count(total, 'verdict')} differ{share}{away if moves else ''}"
+        away = f"probabilities up to {max(moves, default=0):.2f} away"
+        kept = f"; {count(len(moves), 'other')} kept the verdict with {away}" if moves else ""
+        return f"{self.status}: {len(self.turned)} of {count(total, 'verdict')} differ{share}{kept}"
 
 
 def find_largest_move(changes: Sequence[Change[Any]]) -> float | None:
@@ -127,10 +118,7 @@ def find_largest_move(changes: Sequence[Change[Any]]) -> float | None:
 
 
 def compare(
-    frozen: Sequence[Frozen[Q]],
-    ask: Callable[[Sequence[Q]], Sequence[Reading]],
-    steadiness: Steadiness | None = None,
-    repeats: int = 0,
+    frozen: Sequence[Frozen[Q]], ask: Asker[Q], steadiness: Steadiness | None = None, repeats: int = 0
 ) -> Recheck[Q]:
     """Ask for frozen verdicts again, and ``repeats`` times more for those that change each time.
 
@@ -184,8 +172,7 @@ def count_replaced(total: int, needed: int) -> int:
 def list_served_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Say what a server reported about its judge, where none of it is what it reported before."""
     for name, title in (("reported", "the server named the model"), ("fingerprints", "it named its configuration")):
-        roles = [one.get(name) for one in (before, now)]
-        named = [one.get("judge") if isinstance(one, Mapping) else None for one in roles]
+        named = [one.get("judge") if isinstance(one := side.get(name), Mapping) else None for side in (before, now)]
         then, today = (sorted(line(str(x)) for x in one) if isinstance(one, list | tuple) else [] for one in named)
         if then and today and not {*then} & {*today}:
             yield f"{title} {', '.join(then)}, then {', '.join(today)}"

@@ -22,18 +22,7 @@ from distract.core.usage import Tally
 
 T = TypeVar("T")
 
-ASKED, CHECKS = 8, 2
-"""Requests to ask each server, and how often in a run."""
-
-
-def find_comparable(requests: Sequence[Request]) -> list[Request]:
-    """Choose the requests whose replies can be compared."""
-    return [one for one in requests if one.choices and not one.temperature][:ASKED]
-
-
-def name_check(role: Role) -> str:
-    """Name the check of a model's servers in a run's record."""
-    return "servers" if role == "judge" else f"servers of the {role}"
+ASKED, CHECKS = 8, 2  # requests to ask each server, and how often in a run
 
 
 def probe_members(backend: PooledBackend, role: Role, tally: Tally) -> None:
@@ -44,34 +33,40 @@ def probe_members(backend: PooledBackend, role: Role, tally: Tally) -> None:
 
     def probe(member: Backend) -> Mapping[str, Any]:
         manner: Mapping[str, Any] = {}
-        for one in member.probes if isinstance(member, ProbingBackend) else ():
-            (reply,) = ask_member(member, [replace(one, to=role)], tally)
-            manner = member.learn(reply) if isinstance(member, ProbingBackend) else manner
+        if isinstance(member, ProbingBackend):
+            for one in member.probes:
+                manner = member.learn(*ask_member(member, [replace(one, to=role)], tally))
         return manner
 
     (first, reference), *others = poll_members(backend, probe).items()
     for name, manner in others:
-        if differing := [key for key in reference if manner[key] != reference[key]]:
-            forms = ", ".join(
-                f"{key} {json.dumps(manner[key])} instead of {json.dumps(reference[key])}" for key in differing
-            )
+        differing = [key for key in reference if manner[key] != reference[key]]
+        forms = ", ".join(
+            f"{key} {json.dumps(manner[key])} instead of {json.dumps(reference[key])}" for key in differing
+        )
+        if differing:
             raise UsageError(
                 f"the servers disagree: {name} takes requests in another form than {first} ({forms}); name servers "
                 "that run the same model on the same engine"
             )
 
 
-def check_members(backend: PooledBackend, requests: Sequence[Request], tally: Tally) -> None:
-    """Ask every server the same; raises if they disagree."""
-    frozen = list[Frozen[Request]]()
-    compare_members(backend, frozen, requests, _read_choice, tally, name_check(requests[0].to))
-    tally.frozen[requests[0].to] = frozen
+def check_members(backend: PooledBackend, role: Role, requests: Sequence[Request], tally: Tally) -> bool:
+    """Ask every server the same, once in a run; raises if they disagree.
+
+    Returns whether that is done, or waits for requests whose replies can be compared.
+    """
+    comparable = [one for one in requests if one.choices and not one.temperature][:ASKED]
+    if comparable and role not in tally.frozen:
+        tally.frozen[role] = []
+        compare_members(backend, tally.frozen[role], comparable, _read_choice, tally, _name_check(role))
+    return role in tally.frozen
 
 
 def check_members_again(models: Mapping[Role, Answerer], tally: Tally) -> None:
     """Ask every server for the first verdicts of a run, at its end; raises if one has changed."""
     for role, frozen in tally.frozen.items():
-        requests, name = [request for request, _ in frozen], f"{name_check(role)} at the end"
+        requests, name = [request for request, _ in frozen], f"{_name_check(role)} at the end"
         other = "the first server at the start"
         try:
             compare_members(models[role][0], frozen, requests, _read_choice, tally, name, other)
@@ -79,12 +74,14 @@ def check_members_again(models: Mapping[Role, Answerer], tally: Tally) -> None:
             print(f"distract: {error}; its servers are not compared at the end", file=sys.stderr, flush=True)
 
 
+def _name_check(role: Role) -> str:
+    return "servers" if role == "judge" else f"servers of the {role}"
+
+
 def _read_choice(_: Request, reply: Reply) -> Reading:
     """Read the choice of a reply: the most likely one, or its words if the server gives no probabilities."""
-    probabilities = reply.probabilities
-    if not probabilities:
-        return Reading(reply.text.strip())
-    return Reading(probabilities.index(max(probabilities)), probabilities)
+    shares = reply.probabilities
+    return Reading(shares.index(max(shares)), shares) if shares else Reading(reply.text.strip())
 
 
 def compare_members(
@@ -140,11 +137,10 @@ def poll_members(backend: Backend, poll: Callable[[Backend], T]) -> dict[str, T]
                 faults[name] = error
     if not results:
         raise next(iter(faults.values()))
-    for name in [name for name in faults if name not in results]:
-        fault = faults[name]
-        if isinstance(backend, PooledBackend):
+    for name, fault in faults.items():
+        if name not in results and isinstance(backend, PooledBackend):
             backend.leave_out(name)
-        print(f"distract: {fault}; this run goes on without {name}", file=sys.stderr, flush=True)
+            print(f"distract: {fault}; this run goes on without {name}", file=sys.stderr, flush=True)
     return results
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 from distract.core.errors import guard_plugin
 from distract.core.plan import Plan, tap
 from distract.core.plugin import Comparison, Protocol
-from distract.core.records import ORDINALS, Case, Judgment, Outcome, Reply, Request, Response, Row, Side
+from distract.core.records import ORDINALS, Case, Outcome, Reply, Request, Response, Row, Side
 from distract.judging import orders
 from distract.judging.orders import Manner
 
+T = TypeVar("T")
 RowFactory = Callable[..., Row]
 """Makes a row from judgments, keys, tokens and leading sides, or from the reason for its exclusion."""
 
@@ -43,15 +44,13 @@ def resample_comparison(
     return row(excluded="nothing is sampled") if is_same else after
 
 
-def track_usage(
-    case: str, protocol: Protocol, plan: Plan[tuple[Judgment, ...]]
-) -> Plan[tuple[tuple[Judgment, ...], dict[str, tuple[int, int]]]]:
+def track_usage(case: str, protocol: Protocol, plan: Plan[T]) -> Plan[tuple[T, dict[str, tuple[int, int]]]]:
     """Run a protocol's plan and count the tokens of prompt and answer by request."""
     exchanges: list[tuple[Request, Reply]] = []
     guard = partial(guard_plugin, f"protocol {protocol.name!r} failed on case {case!r}")
     # A plain list is answered as a whole, so the keys do not depend on the order in which replies arrive.
-    judgments = yield from tap(plan, list, lambda *round_: exchanges.extend(zip(*round_, strict=True)), guard)
-    return judgments, {request.key: (reply.tokens_in, reply.tokens_out) for request, reply in exchanges}
+    result = yield from tap(plan, list, lambda *round_: exchanges.extend(zip(*round_, strict=True)), guard)
+    return result, {request.key: (reply.tokens_in, reply.tokens_out) for request, reply in exchanges}
 
 
 def leading_sides(protocol: Protocol, comparison: Comparison, manner: Manner) -> tuple[Literal["a", "b"], ...]:

@@ -40,7 +40,7 @@ def consult(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
     if not isinstance(plan, Generator):
         raise TypeError(f"ask returned {reprlib.repr(plan)}, expected a generator of requests")
     judgment = yield from tap(plan, check, lambda _, replies: last.extend(r for r in replies if r is not PENDING))
-    if problem := _find_problem(protocol, judgment):
+    if problem := find_problem(judgment, _required_figures(protocol)):
         raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {problem}")
     # A protocol with its own parser does not report which reply it could not read; usually it is the last.
     if judgment.failure is not None and not isinstance(judgment.failure, ParseFailure) and last:
@@ -67,7 +67,8 @@ def _check_requests(requests: object) -> Sequence[Request]:
     return requests
 
 
-def _find_problem(protocol: Protocol, judgment: object) -> str | None:
+def find_problem(judgment: object, figures: Sequence[str] = ()) -> str | None:
+    """Say why an object is no judgment, with or without a verdict; one with a verdict has these ``figures``."""
     if type(judgment) is not Judgment:
         return f"returned {reprlib.repr(judgment)}, expected a Judgment"
     preferred: object = judgment.preferred  # a plug-in may ignore the types
@@ -81,11 +82,11 @@ def _find_problem(protocol: Protocol, judgment: object) -> str | None:
         failure.encode()
     if failure is None and (type(preferred) is not str or preferred not in get_args(Outcome)):
         return f"prefers {reprlib.repr(preferred)}, expected a, b or tie"
-    required = () if failure is not None else _required_figures(protocol)
+    required = () if failure is not None else figures
     for name, size in _FIGURES.items():
-        figures = getattr(judgment, name)
-        if (name in required) if figures is None else not _is_finite(figures, size):
-            return f"{name} are {reprlib.repr(figures)}, expected {size} finite numbers"
+        value = getattr(judgment, name)
+        if (name in required) if value is None else not _is_finite(value, size):
+            return f"{name} are {reprlib.repr(value)}, expected {size} finite numbers"
     if judgment.mass is not None and not (_is_finite((judgment.mass,), 1) and 0 <= judgment.mass <= 1 + 1e-3):
         return f"mass is {reprlib.repr(judgment.mass)}, expected a share from 0 to 1 or none"
     if judgment.read not in ("choices", "text"):

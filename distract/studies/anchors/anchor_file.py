@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -22,6 +21,7 @@ from distract.core.run_decoder import decode_case, decode_row
 from distract.core.study import Shape, has_shape
 from distract.data.fields import flaw
 from distract.judging.comparison import judge_comparison, label, side
+from distract.judging.consultation import find_problem
 from distract.judging.orders import Manner
 from distract.judging.verdicts import outcome
 from distract.stats.measures import headline
@@ -38,8 +38,7 @@ _SHAPE: Mapping[Any, Shape] = {
     "anchors": [{"case": dict, "row": dict, "place": str}],
 }
 
-Place = Literal["near", "far"]
-"""Whether a verdict is near the judge's boundary or far from it, among those that it was chosen from."""
+Place = Literal["near", "far"]  # near the judge's boundary or far from it, among the verdicts that it was chosen from
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +58,17 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class AnchorSet:
-    """Anchors, and what identifies the judge that gave them.
-
-    ``served`` holds the models and configurations that a server reported; ``data`` names the data set; ``way`` has the
-    checksum of a protocol that distract does not ship, and the file that the user named.
-    """
+    """Anchors, and what identifies the judge that gave them."""
 
     judge: str
     identity: Mapping[str, Any]
     protocol: str
     manner: Manner
-    data: Mapping[str, Any]
+    data: Mapping[str, Any]  # names the data set
     steadiness: Steadiness
     anchors: tuple[Anchor, ...]
-    served: Mapping[str, Any]
+    served: Mapping[str, Any]  # the models and configurations that a server reported
+    # The checksum of a protocol that distract does not ship, and the file that the user named.
     way: Mapping[str, str] = field(default_factory=dict)
     path: Path | None = None
 
@@ -88,18 +84,13 @@ def judge_anchor(setup: Setup, anchor: Anchor) -> Plan[Row]:
 
 def read_verdict(judgments: Sequence[Judgment], protocol: Protocol) -> Reading:
     """Read a verdict, with its probabilities, or scores as places on their scale."""
-    if not judgments:
-        return Reading(None)
-    return Reading(outcome(judgments, headline("flip_rate", protocol.rules)), _list_shares(judgments[0], protocol))
-
-
-def _list_shares(judgment: Judgment, protocol: Protocol) -> tuple[float, ...] | None:
-    if judgment.read != "choices" or judgment.failure is not None:
-        return None
-    if judgment.scores is None:
-        return judgment.probabilities
-    low, high = protocol.scale or (None, None)
-    return None if low is None or high is None else tuple((score - low) / (high - low) for score in judgment.scores)
+    verdict = outcome(judgments, headline("flip_rate", protocol.rules))
+    shares: tuple[float, ...] | None = None
+    if verdict is not None and judgments[0].read == "choices":
+        (low, high), shares = protocol.scale or (None, None), judgments[0].probabilities
+        if scores := judgments[0].scores:
+            shares = None if low is None or high is None else tuple((score - low) / (high - low) for score in scores)
+    return Reading(verdict, shares)
 
 
 def write_anchors(anchors: AnchorSet, path: Path) -> None:
@@ -134,21 +125,17 @@ def read_anchors(path: Path) -> AnchorSet:
 
 def _decode_anchor(value: dict[str, Any]) -> Anchor:
     anchor = Anchor(decode_case(value["case"]), decode_row(value["row"]), value["place"])
-    sides = {side(response) for response in anchor.case.originals}
-    if anchor.row.extra:
-        raise ValueError(f"a row has no field {next(iter(anchor.row.extra))!r}")
-    if not {anchor.row.a, anchor.row.b} <= sides or anchor.place not in get_args(Place):
+    row, sides = anchor.row, {side(response) for response in anchor.case.originals}
+    verdicts = [
+        one.failure is None and find_problem(one) is None and (one.scores or one.probabilities) for one in row.judgments
+    ]
+    if row.extra:
+        raise ValueError(f"a row has no field {next(iter(row.extra))!r}")
+    if not {row.a, row.b} <= sides or anchor.place not in get_args(Place):
         raise ValueError("an anchor names a response that its case lacks, or an unknown place")
-    if len(anchor.row.judgments) != 1 or not all(map(_is_valid, anchor.row.judgments)) or anchor.row.excluded:
+    if len(verdicts) != 1 or not all(verdicts) or row.excluded:
         raise ValueError("an anchor has no valid verdict")
     return anchor
-
-
-def _is_valid(judgment: Judgment) -> bool:
-    shares = (*(judgment.probabilities or ()), *(judgment.scores or ()), *(judgment.ratings or ()))
-    are_numbers = all(type(share) in (int, float) and math.isfinite(share) for share in shares)
-    are_all = len(judgment.probabilities or ()) in (0, 3) and len(judgment.scores or ()) in (0, 2) and len(shares) > 1
-    return judgment.failure is None and are_numbers and are_all
 
 
 def _digest(parts: Mapping[str, Any]) -> str:

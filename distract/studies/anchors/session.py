@@ -1,9 +1,9 @@
 """Make a set of anchors, or check one: ask for verdicts, and choose or compare them.
 
-Verdicts near the judge's boundary move first when it changes a little. Those far from it move only if it becomes
+Verdicts near the judge's boundary move first when it changes a little; those far from it move only if it becomes
 another one, or if some of its replies are wrong. A verdict that differs when the same request is sent twice is no
-anchor. A check counts a verdict as changed if it differs in two repeats too, so that a server which does not repeat
-itself to the digit passes. The errors of the decision are computed for the number of anchors.
+anchor, and a check counts a verdict as changed if it differs in two repeats too. The errors of the decision are
+computed for the number of anchors.
 """
 
 from __future__ import annotations
@@ -19,20 +19,10 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
-from distract.core import registry
+from distract.core import frozen, registry
 from distract.core.backend import is_pinned
 from distract.core.errors import BackendError, DistractError, UnknownName, UsageError
-from distract.core.frozen import (
-    FALSE_ALARM,
-    Change,
-    Reading,
-    Recheck,
-    Steadiness,
-    compare,
-    count_needed,
-    count_replaced,
-    find_largest_move,
-)
+from distract.core.frozen import Change, Reading, Recheck, Steadiness
 from distract.core.job import Estimate, StageSample, describe_served, open_stores
 from distract.core.loop import execute
 from distract.core.plan import Plan, PlanResult, step
@@ -42,32 +32,24 @@ from distract.core.records import BASELINE, Case, CaseResult, Response, Row
 from distract.core.usage import Tally
 from distract.data.good_responses import pairs
 from distract.judging.comparison import exclusion_reason, side
-from distract.judging.verdicts import measure_margin
+from distract.judging.verdicts import compare_scores, measure_margin
 from distract.stats import intervals
 from distract.studies.anchors.anchor_file import REMAKE, Anchor, AnchorSet, judge_anchor, read_verdict
 from distract.studies.eligibility import check_fit, sample
 from distract.studies.estimate import estimate_samples
 from distract.studies.setup import Setup
 
-LEAST, RESERVE = 20, 1.5
-"""Smallest number of anchors: with fewer, two of five checks miss a judge that changed a tenth of its verdicts; and the
-number of candidates to ask twice, as a multiple of the number of anchors."""
-
-ROUNDING, REPEATS = 0.02, 2
-"""Lead of a probability that rounding to 16 bits in another batch may turn; how often a change is asked for again."""
-
+LEAST = 20  # anchors: with fewer, two of five checks miss a judge that changed a tenth of its verdicts
+RESERVE = 1.5  # candidates to ask twice, as a multiple of the number of anchors
+ROUNDING = 0.02  # lead of a probability that rounding to 16 bits in another batch may turn
+REPEATS = 2  # how often a change is asked for again
+# Shares of changed verdicts for which errors are stated. Two judges that agree by chance differ in half of them.
 DRIFT, DIFFERENT = 0.1, 0.4
-"""Shares of changed verdicts for which the errors of the decision are stated. Two judges that agree by chance differ in
-half of the verdicts."""
+MOST_MISSED = 0.5  # largest chance that a check misses a judge that changed ``DRIFT`` of its verdicts
+VALID = 3600  # seconds for which the replies of a command that broke off are those of the judge that answers now
 
-MOST_MISSED = 0.5
-"""Largest chance that a check misses a judge that changed ``DRIFT`` of its verdicts."""
-
-VALID = 3600
-"""Seconds for which the replies of a command that broke off are those of the judge that answers now."""
-
-Ask = Callable[[Sequence[Anchor]], Sequence[Row]]
-"""Judges the comparisons of anchors, in order."""
+Ask = Callable[[Sequence[Anchor]], Sequence[Row]]  # judges the comparisons of anchors, in order
+Follower = Callable[[Tally], None]
 
 
 class NoAnchors(DistractError):
@@ -77,13 +59,8 @@ class NoAnchors(DistractError):
 
 
 @contextmanager
-def open_rounds(
-    command: str,
-    setup: Setup,
-    drawn: Sequence[Anchor],
-    store: Path,
-    tally: Tally,
-    progress: Callable[[Tally], None] | None = None,
+def _open_rounds(
+    command: str, setup: Setup, drawn: Sequence[Anchor], store: Path, tally: Tally, progress: Follower | None
 ) -> Iterator[Ask]:
     """Yield what judges anchors in rounds, each of which asks again.
 
@@ -170,28 +147,33 @@ def estimate(setup: Setup, drawn: Sequence[Anchor], size: int | None = None) -> 
     return estimate_samples(setup.protocols, list_samples, setup.models)
 
 
-def check(anchors: AnchorSet, setup: Setup, ask: Ask) -> Recheck[Anchor]:
+def check(
+    anchors: AnchorSet, setup: Setup, store: Path, tally: Tally, progress: Follower | None = None
+) -> Recheck[Anchor]:
     """Ask for all verdicts, and for those that differ twice more unless the judge is pinned; decide."""
     repeats = 0 if is_pinned(setup.backend) else REPEATS
-    return _ask_again(anchors.anchors, setup.protocols[0], ask, anchors.steadiness, repeats)
+    with _open_rounds("check", setup, anchors.anchors, store, tally, progress) as ask:
+        return ask_again(anchors.anchors, setup.protocols[0], ask, anchors.steadiness, repeats)
 
 
-def _ask_again(anchors: Sequence[Anchor], protocol: Protocol, ask: Ask, *how: Any) -> Recheck[Anchor]:
-    frozen = [(one, _read(one.row, protocol)) for one in anchors]
-    return compare(frozen, lambda asked: [_read(row, protocol) for row in ask(asked)], *how)
+def ask_again(anchors: Sequence[Anchor], protocol: Protocol, ask: Ask, *how: Any) -> Recheck[Anchor]:
+    """Compare the verdicts of anchors with those of now; ``how`` as in ``compare``."""
+    verdicts = [(one, read_verdict(one.row.judgments, protocol)) for one in anchors]
+    return frozen.compare(verdicts, lambda asked: [read_verdict(row.judgments, protocol) for row in ask(asked)], *how)
 
 
-def make(setup: Setup, data: Mapping[str, Any], drawn: Sequence[Anchor], size: int, ask: Ask) -> AnchorSet:
-    """Ask for the candidates, and choose."""
+def make(setup: Setup, data: Mapping[str, Any], drawn: Sequence[Anchor], size: int, *place: Any) -> AnchorSet:
+    """Ask for the candidates, and choose; ``place``: the store, the tally and who follows it."""
     (protocol,), backend = setup.protocols, setup.backend
-    anchors, steadiness = choose_anchors(drawn, protocol, size, ask, is_pinned(backend))
     own = registry.own_plugins([protocol.name]).get("distract.judges", {}).get(protocol.name)
     file = {"file": own.path} if own and own.plugin is protocol else {}
     way = {**file, "checksum": registry.code_checksum(protocol)} if file or protocol.checksum else {}
     about = (setup.judge, dict(backend.identity), protocol.name, setup.manner, data)
-    anchor_set = AnchorSet(*about, steadiness, anchors, describe_served(setup.models), way)
-    check_power(anchor_set)
-    return anchor_set
+    with _open_rounds("make", setup, drawn, *place) as ask:
+        anchors, steadiness = choose_anchors(drawn, protocol, size, ask, is_pinned(backend))
+        anchor_set = AnchorSet(*about, steadiness, anchors, describe_served(setup.models), way)
+        check_power(anchor_set)
+        return anchor_set
 
 
 def draw_candidates(setup: Setup, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[Anchor, ...]:
@@ -202,18 +184,17 @@ def draw_candidates(setup: Setup, cases: Sequence[Case], limit: int | None, seed
     (protocol,), helped = setup.protocols, setup.helped
     by_prompt: dict[str, Case] = {}
     paired = [case for case in cases if _list_pairs(case)]
+    if paired:
+        check_fit([protocol], {"flip"}, paired, helped)
     for case in paired:
         if exclusion_reason(protocol, case, helped, only_pairs=True) is None:
             by_prompt.setdefault(case.prompt_group, case)
     if len(by_prompt) < LEAST:
-        if paired:
-            check_fit([protocol], {"flip"}, paired, helped)
         raise UsageError(
             f"{count(len(by_prompt), 'prompt')} with two different responses, by different authors, that "
             f"{protocol.name} can compare; anchors need at least {LEAST}, so name other data with --data"
         )
     drawn = sorted(sample(list(by_prompt.values()), limit, seed), key=lambda case: _hash(seed, case))
-    check_fit([protocol], {"flip"}, drawn, helped)
     return tuple(_draw_pair(case, protocol, place, seed) for place, case in enumerate(drawn))
 
 
@@ -223,13 +204,9 @@ def _draw_pair(case: Case, protocol: Protocol, place: int, seed: int) -> Anchor:
     # Others are kept only for a protocol that shows them.
     responses: tuple[Response, ...] = (a, b) if protocol.shows == 2 else case.originals
     own = case.preferred if case.preferred in {"tie", *(response.author for response in responses)} else None
-    short = replace(case, responses=responses, lineages=(), preferred=own)
-    row = Row(
-        case.id, case.cluster, "people", protocol.name, "", BASELINE, side(a), side(b), prompt_group=case.prompt_group
-    )
-    if place % 2 and protocol.orders == "swap":
-        row = replace(row, shown=("b",))
-    return Anchor(short, row, "near")
+    about = (case.id, case.cluster, "people", protocol.name, "", BASELINE, side(a), side(b))
+    row = Row(*about, prompt_group=case.prompt_group, shown=("b",) if place % 2 and protocol.orders == "swap" else ())
+    return Anchor(replace(case, responses=responses, lineages=(), preferred=own), row, "near")
 
 
 def _list_pairs(case: Case) -> list[tuple[Response, Response]]:
@@ -249,12 +226,12 @@ def choose_anchors(
     if failures.total() == len(rows):
         raise NoAnchors(f"no verdict is valid, so there are no anchors: {failures.most_common(1)[0][0]}")
     judged = [replace(one, row=replace(row.without_answers(), tokens=())) for one, row in zip(drawn, rows, strict=True)]
-    kept = order_by_lead([one for one in judged if _is_clear(_read(one.row, protocol), 0.0)], protocol)
+    kept = order_by_lead([one for one in judged if _is_clear(read_verdict(one.row.judgments, protocol))], protocol)
     steadiness = Steadiness()
     if not is_pinned:
         likely = kept[: round(size * RESERVE)]
-        steady = [pair for pair in _ask_again(likely, protocol, ask).answers if not pair.is_turned]
-        largest = find_largest_move(steady)
+        steady = [pair for pair in ask_again(likely, protocol, ask).answers if not pair.is_turned]
+        largest = frozen.find_largest_move(steady)
         steadiness = Steadiness(len(likely), len(likely) - len(steady), largest)
         kept = [pair.question for pair in steady if _is_clear(pair.before, largest or 0.0)]
     if len(kept) < LEAST:
@@ -265,11 +242,7 @@ def choose_anchors(
     return tuple(kept[:size]), steadiness
 
 
-def _read(row: Row, protocol: Protocol) -> Reading:
-    return read_verdict(row.judgments, protocol)
-
-
-def _is_clear(verdict: Reading, noise: float) -> bool:
+def _is_clear(verdict: Reading, noise: float = 0.0) -> bool:
     """Whether a verdict is valid, and no noise or rounding can turn it: else an unchanged judge seems to drift."""
     if verdict.lead is None or verdict.shares is None:
         return verdict.outcome is not None
@@ -285,7 +258,7 @@ def order_by_lead(judged: Sequence[Anchor], protocol: Protocol) -> list[Anchor]:
     """
 
     def measure(one: Anchor) -> float:
-        lead = _read(one.row, protocol).lead
+        lead = read_verdict(one.row.judgments, protocol).lead
         return abs(measure_margin(one.row.judgments) or 0.0) if lead is None else lead
 
     by_lead = sorted(judged, key=measure)
@@ -304,10 +277,10 @@ def compute_errors(anchors: AnchorSet) -> dict[str, float]:
     """
     steadiness, total = anchors.steadiness, len(anchors.anchors)
     seen = (1 - steadiness.flickering / steadiness.asked / 2) ** (1 + REPEATS) if steadiness.asked else 1.0
-    needed = count_needed(total, steadiness)
-    needed, other = min(needed, total), min(count_replaced(total, needed), total)
+    needed = min(frozen.count_needed(total, steadiness), total)
+    other = min(frozen.count_replaced(total, needed), total)
     return {
-        "false_alarm": FALSE_ALARM if steadiness.asked else 0.0,  # at most, for an unchanged judge
+        "false_alarm": frozen.FALSE_ALARM if steadiness.asked else 0.0,  # at most, for an unchanged judge
         "missed": 1 - intervals.p_above(needed, total, DRIFT * seen),  # it passes as unchanged
         "overstated": intervals.p_above(other, total, DRIFT),  # it is called another one
         "mistaken": 1 - intervals.p_above(other, total, DIFFERENT * seen),  # it is called drifted, or passes
@@ -325,32 +298,30 @@ def check_power(anchors: AnchorSet) -> None:
         )
 
 
-_TIE, _UNREAD = "a tie", "no readable verdict"
+_DIRECTIONS: Mapping[str, Callable[[Anchor, object], float | None]] = {
+    "the longer response": lambda one, verdict: _lean(compare_scores(*(len(r.text) for r in one.pair)), verdict),
+    "the response shown first": lambda one, verdict: _lean(next(iter(one.row.shown), None), verdict),
+    "the labelled response": lambda one, verdict: _lean(one.row.label, verdict),
+    "a tie": lambda _, verdict: float(verdict == "tie"),
+    "no readable verdict": lambda _, verdict: float(verdict is None),
+}
 
 
 def list_directions(turned: Sequence[Change[Anchor]]) -> list[dict[str, Any]]:
     """Count the changed verdicts by direction, where anything moved, with exact two-sided McNemar tests."""
     counts = list[dict[str, Any]]()
-    for name in ("the longer response", "the response shown first", "the labelled response", _TIE, _UNREAD):
-        leans = [(_lean(name, one.question, one.before), _lean(name, one.question, one.now)) for one in turned]
-        known = [(before, now) for before, now in leans if before is not None and now is not None]
-        towards, away = sum(now > before for before, now in known), sum(now < before for before, now in known)
+    for name, lean in _DIRECTIONS.items():
+        leans = [[lean(one.question, reading.outcome) for reading in (one.before, one.now)] for one in turned]
+        moves = [now - before for before, now in leans if before is not None and now is not None]
+        towards, away = sum(move > 0 for move in moves), sum(move < 0 for move in moves)
         if towards or away:
             counts.append({"name": name, "towards": towards, "away": away, "p_value": intervals.mcnemar(towards, away)})
     adjusted = intervals.holm([one["p_value"] for one in counts])
     return [{**one, "p_adjusted": p} for one, p in zip(counts, adjusted, strict=True)]
 
 
-def _lean(name: str, anchor: Anchor, verdict: Reading) -> float | None:
+def _lean(favoured: str | None, verdict: object) -> float | None:
     """1 for a verdict in favour, 0.5 for a tie of two others; None if there is nothing to favour."""
-    if name in (_TIE, _UNREAD):
-        return float(verdict.outcome == ("tie" if name == _TIE else None))
-    a, b = (len(response.text) for response in anchor.pair)
-    longer = None if a == b else "a" if a > b else "b"
-    favoured = {
-        "the longer response": longer,
-        "the response shown first": next(iter(anchor.row.shown), None),
-    }.get(name, anchor.row.label)
-    if verdict.outcome is None or favoured in (None, "tie"):
+    if verdict is None or favoured in (None, "tie"):
         return None
-    return 0.5 if verdict.outcome == "tie" else float(verdict.outcome == favoured)
+    return 0.5 if verdict == "tie" else float(verdict == favoured)

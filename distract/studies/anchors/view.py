@@ -9,6 +9,8 @@ from typing import Any
 from distract.core.frozen import Change, Recheck, list_served_changes
 from distract.core.job import describe_served
 from distract.core.printable import count, line, p_value, percent
+from distract.core.recorder import list_differences
+from distract.core.records import Row
 from distract.report.blocks import Block, Detail, Note, Sentence, Span, Table, TableRow, Words
 from distract.stats.figure import round_values
 from distract.stats.intervals import wilson
@@ -34,39 +36,31 @@ def anchors_document(anchors: AnchorSet) -> dict[str, Any]:
 
 def anchors_report(anchors: AnchorSet, size: int) -> Iterator[Block]:
     """Describe a set of anchors, of which ``size`` were wanted."""
-    near, total = sum(one.place == "near" for one in anchors.anchors), len(anchors.anchors)
+    near, total, one = sum(one.place == "near" for one in anchors.anchors), len(anchors.anchors), anchors.steadiness
     places = f"{near} near its boundary, {total - near} far from it"
     places = places if near else "its verdicts are all equally clear, and none is near its boundary"
     wanted = f" (of {size} wanted)" if total < size else ""
     yield Sentence(f"{total} anchors{wanted} of {line(anchors.judge)} under {line(anchors.protocol)}: {places}.")
-    steadiness = anchors.steadiness
-    if steadiness.asked:
-        yield Sentence(
-            f"{count(steadiness.flickering, 'verdict')} of {steadiness.asked} asked twice came out differently and "
-            f"{'is' if steadiness.flickering == 1 else 'are'} no anchor.",
-            apart=False,
-        )
+    if one.asked:
+        flickering = f"{count(one.flickering, 'verdict')} of {one.asked} asked twice came out differently"
+        yield Sentence(f"{flickering} and {'is' if one.flickering == 1 else 'are'} no anchor.", apart=False)
     yield _errors_note(anchors)
 
 
 def _errors_note(anchors: AnchorSet) -> Note:
-    errors = compute_errors(anchors)
+    chances = compute_errors(anchors)
+    shown = {name: f"{chance:.1%}" if chance >= 0.001 else "less than 0.1%" for name, chance in chances.items()}
+    shown |= {name: "0%" for name, chance in chances.items() if not chance}
+    at_most = "at most " if chances["false_alarm"] else ""
     return Note(
-        f"Chances of error: a judge that changed {DRIFT:.0%} of its verdicts passes in {_show(errors['missed'])} of "
-        f"checks and is called replaced in {_show(errors['overstated'])}; one that changed {DIFFERENT:.0%} is called "
-        f"drifted in {_show(errors['mistaken'])}, an unchanged one in {_show(errors['false_alarm'], 'at most ')}."
+        f"Chances of error: a judge that changed {DRIFT:.0%} of its verdicts passes in {shown['missed']} of checks and "
+        f"is called replaced in {shown['overstated']}; one that changed {DIFFERENT:.0%} is called drifted in "
+        f"{shown['mistaken']}, an unchanged one in {at_most}{shown['false_alarm']}."
     )
-
-
-def _show(chance: float, limit: str = "") -> str:
-    if chance == 0:
-        return "0%"
-    return f"{limit}{chance:.1%}" if chance >= 0.001 else "less than 0.1%"
 
 
 def check_document(anchors: AnchorSet, setup: Setup, result: Recheck[Anchor]) -> dict[str, Any]:
     """Describe the result of a check."""
-    share, low, high = _measure_share(result)
     return {
         **result.document,
         "command": "anchors check",
@@ -74,29 +68,28 @@ def check_document(anchors: AnchorSet, setup: Setup, result: Recheck[Anchor]) ->
         "made_by": anchors.judge,
         "protocol": anchors.protocol,
         "anchors": len(anchors.anchors),
-        **round_values({"share": share, "low": low, "high": high}),
+        **round_values(_measure_share(result)),
         "directions": [round_values(one) for one in list_directions(result.turned)],
         "errors": round_values(compute_errors(anchors)),
-        "changes": [_change_document(change) for change in result.changes],
+        "changes": [_change_document(change, change.question.row) for change in result.changes],
         "served": {"before": dict(anchors.served), "now": describe_served(setup.models)},
         "notes": list(list_notes(anchors, setup)),
     }
 
 
-def _change_document(change: Change[Anchor]) -> dict[str, Any]:
-    row, place = change.question.row, change.question.place
-    about = {"case": row.case, "a": row.a.author, "b": row.b.author, "place": place, "label": row.label}
+def _change_document(change: Change[Anchor], row: Row) -> dict[str, Any]:
+    about = {"case": row.case, "a": row.a.author, "b": row.b.author, "place": change.question.place, "label": row.label}
     return {**about, "before": change.before.document, "now": change.now.document}
 
 
-def _measure_share(result: Recheck[Anchor]) -> tuple[float, float, float]:
+def _measure_share(result: Recheck[Anchor]) -> dict[str, float]:
     turned, total = len(result.turned), len(result.answers)
-    return turned / total, *wilson(turned, total)
+    return dict(zip(("share", "low", "high"), (turned / total, *wilson(turned, total)), strict=True))
 
 
 def summarise(result: Recheck[Anchor]) -> str:
     """The result in a sentence."""
-    share, low, high = map(percent, _measure_share(result))
+    share, low, high = map(percent, _measure_share(result).values())
     return result.describe(f" ({share}%, 95% interval {low}–{high}%)")
 
 
@@ -104,16 +97,15 @@ def check_report(anchors: AnchorSet, setup: Setup, result: Recheck[Anchor]) -> I
     """Show the result of a check."""
     status, _, rest = summarise(result).partition(":")
     yield Sentence(Words((Span(status, "good" if status == "unchanged" else "bad"), Span(f":{rest}."))))
-    rows: list[TableRow]
-    if directions := list_directions(result.turned):
-        rows = [
-            ("", one["name"], [str(one["towards"]), str(one["away"]), p_value(one["p_adjusted"])]) for one in directions
-        ]
+    directions = list_directions(result.turned)
+    rows: list[TableRow] = [
+        ("", one["name"], [str(one["towards"]), str(one["away"]), p_value(one["p_adjusted"])]) for one in directions
+    ]
+    if rows:
         yield Table("Which way the verdicts moved", ("", "towards", "away", "p"), rows)
-    if result.changes:
-        rows = [("", line(one.question.row.case), _list_cells(one)) for one in result.changes]
+    if rows := [("", line(one.question.row.case), _list_cells(one)) for one in result.changes]:
         yield Detail(Table("Changed verdicts", ("", "before", "now", "move", "boundary"), rows))
-    yield from (Note(note) for note in list_notes(anchors, setup))
+    yield from map(Note, list_notes(anchors, setup))
     yield _errors_note(anchors)
 
 
@@ -129,7 +121,6 @@ def list_notes(anchors: AnchorSet, setup: Setup) -> Iterator[str]:
         yield f"the anchors were made with {line(anchors.judge)}, and {line(setup.judge)} was asked"
     else:
         before, now = anchors.identity, setup.backend.identity
-        for name in sorted(before.keys() | now.keys()):
-            if before.get(name) != now.get(name):
-                yield f"{line(name)} of the judge: {line(str(before.get(name)))}, then {line(str(now.get(name)))}"
+        for name in list_differences(before, now):
+            yield f"{line(name)} of the judge: {line(str(before.get(name)))}, then {line(str(now.get(name)))}"
     yield from list_served_changes(anchors.served, describe_served(setup.models))

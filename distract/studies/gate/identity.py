@@ -21,8 +21,9 @@ from distract.core.members import ASKED, compare_members
 from distract.core.plan import PENDING, Plan, PlanResult, drive, is_enough, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count, line
-from distract.core.records import BASELINE, Case, CaseResult, Judgment, Reply, Request, Role, Row
-from distract.core.runs import LoadedRun, read_json
+from distract.core.recorder import list_differences
+from distract.core.records import BASELINE, Case, CaseResult, Judgment, Reply, Request, Role
+from distract.core.runs import LoadedRun, read_header
 from distract.core.store import Answerer
 from distract.core.usage import Tally
 from distract.judging.comparison import track_usage
@@ -36,8 +37,9 @@ from distract.studies.attack.session import audit_case
 from distract.studies.listener import Listener
 from distract.studies.setup import Setup
 
+# Parameters that may differ between compared runs.
 _SETTINGS = ("judge", "identity", "reference", "manner", "limit", "seed", "generator", "asking", "verifier")
-"""Parameters that may differ between compared runs."""
+NARROW = 0.2  # lead of the largest probability below which a different judge is likely to decide differently
 
 
 def check_comparable(baseline: LoadedRun, run: LoadedRun) -> list[str]:
@@ -96,36 +98,26 @@ def _differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     for setting in _SETTINGS:
         yield from _setting_changes(setting, before.get(setting), now.get(setting))
     for name in ("prompts", "code"):
-        old, new = _as_object(before.get(name)), _as_object(now.get(name))
-        if changed := [key for key in sorted(old.keys() & new.keys()) if old[key] != new[key]]:
+        old, new = (value if isinstance(value := one.get(name), dict) else {} for one in (before, now))
+        if changed := [key for key in list_differences(old, new) if key in old and key in new]:
             yield f"{name} that changed: {', '.join(changed)}"
-    yield from _setting_changes("versions", _versions(baseline), _versions(run))
+    versions = [read_header(one.path).versions if one.path.exists() else {} for one in (baseline, run)]
+    yield from _setting_changes("versions", *versions)
     yield from list_served_changes(baseline.served, run.served)
 
 
 def _setting_changes(name: str, before: Any, now: Any) -> Iterator[str]:
     """Compare a setting, key by key if it is an object."""
     old, new = (value if isinstance(value, dict) else {"": value} for value in (before, now))
-    for key in sorted(old.keys() | new.keys()):
-        old_text, new_text = _format_value(old.get(key)), _format_value(new.get(key))
-        # The manner repeats the seed of the run.
-        if old_text != new_text and (name, key) != ("manner", "seed"):
-            texts = (text if len(text) <= 60 else f"{text[:60]}…" for text in (old_text, new_text))
+    for key in list_differences(old, new):
+        if (name, key) != ("manner", "seed"):  # the manner repeats the seed of the run
+            texts = [_format_value(one.get(key)) for one in (old, new)]
             yield f"{f'{name}, {key}' if key else name}: {', then '.join(texts)}"
 
 
 def _format_value(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-    return "none" if value is None else text
-
-
-def _as_object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _versions(run: LoadedRun) -> Mapping[str, Any]:
-    file = run.path / "run.json"
-    return _as_object(read_json(file).get("versions")) if file.exists() else {}
+    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
@@ -133,35 +125,32 @@ def _rewrite_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     attacks = {*common_names(baseline, run)[1]}
     before, now = (
         {
-            (rewrite.case, response.author, response.severity, response.attack): response.turns
+            (rewrite.case, one.author, one.severity, one.attack): one.turns
             for rewrite in loaded.rewrites
-            if (response := rewrite.response).attack in attacks and rewrite.is_accepted
+            if (one := rewrite.response).attack in attacks and rewrite.is_accepted
         }
         for loaded in (baseline, run)
     )
     common = now.keys() & before.keys()
     if changed := sum(now[key] != before[key] for key in common):
-        texts = f"{changed} of {count(len(common), 'rewrite')}"
-        yield f"{texts} of both runs differ in their texts: they may explain a rise"
-
-
-NARROW = 0.2
-"""Lead of the largest probability below which a different judge is likely to decide differently."""
+        rewrites = f"{changed} of {count(len(common), 'rewrite')} of both runs"
+        yield f"{rewrites} differ in their texts: they may explain a rise"
 
 
 def _verdict_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     """Report whether the judge gave other verdicts on the same requests, before any rewrite."""
     before, now = (
-        {(row.protocol, row.keys): _read_row(row, loaded) for row in loaded.rows if row.attack == BASELINE and row.keys}
-        for loaded in (baseline, run)
+        {
+            (row.protocol, row.keys): Reading(outcome(row.judgments, headline("flip_rate", rules[row.protocol])))
+            for row in one.rows
+            if row.attack == BASELINE and row.keys
+        }
+        for one in (baseline, run)
+        for rules in [one.parameters["protocols"]]
     )
     result = compare([one for one in before.items() if one[0] in now], lambda keys: [now[key] for key in keys])
     if result.status != "unchanged":
         yield f"the judge, on the same requests before any rewrite: {result.describe()}"
-
-
-def _read_row(row: Row, run: LoadedRun) -> Reading:
-    return Reading(outcome(row.judgments, headline("flip_rate", run.parameters["protocols"][row.protocol])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +170,14 @@ def check_judge(
     if not len(store):
         return
     stored = _find_stored(design, cases, models)
+    if not stored:
+        return
     frozen = choose_stored([one for one in stored if one[0].request.temperature == 0])
-    if stored and not frozen:
+    if not frozen:
         raise JudgeChanged(
             f"cannot tell whether judge {judge} has changed since its verdicts were stored: all of them are sampled; "
             "use --fresh to ask everything again, or --trust-store to rely on the store"
         )
-    if not frozen:
-        return
     with store.claims() as claims:
         ask_probes("judge", models["judge"], tally, claims)
     advice = (
@@ -204,17 +193,20 @@ def _find_stored(
 ) -> list[Frozen[StoredReply]]:
     """Return the judge's stored replies that decide verdicts of a run, and these verdicts.
 
-    Only the last replies of a comparison decide it. Earlier ones are analyses: another wording there changes no
-    verdict.
+    Only the last replies of a comparison decide it: another wording of an earlier analysis changes no verdict.
     """
-    deciding = dict[int, tuple[Callable[[Reply, Reply], Reading], Reading]]()
+    deciding = dict[int, tuple[Callable[[Reply], Reading], Reading]]()
     known = dict[bytes, tuple[Request, Reply]]()
 
     def ask(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
-        rounds = list[tuple[Sequence[Request], Sequence[Reply]]]()
-        judgment = yield from tap(consult(protocol, comparison), on_replies=lambda *one: rounds.append(one))
-        for reply in rounds[-1][1] if rounds else ():
-            reread = partial(_replay, protocol, comparison, rounds)
+        rounds = list[dict[str, Reply]]()
+        judgment = yield from tap(
+            consult(protocol, comparison),
+            on_replies=lambda *both: rounds.append({one.key: reply for one, reply in zip(*both, strict=True)}),
+        )
+        replies = {key: reply for one in rounds for key, reply in one.items()}
+        for key, reply in rounds[-1].items() if rounds else ():
+            reread = partial(_reread, protocol, comparison, replies, key)
             deciding.setdefault(id(reply), (reread, _read(judgment, protocol)))
         return judgment
 
@@ -232,31 +224,23 @@ def _find_stored(
     for case in cases:
         drive(audit_case(case, replace(design, protocols=watched)), answer)
     return [
-        (StoredReply(key, request, partial(own[0], reply)), own[1])
+        (StoredReply(key, request, own[0]), own[1])
         for key, (request, reply) in known.items()
         if request.to == "judge" and (own := deciding.get(id(reply)))
     ]
 
 
-def _replay(
-    protocol: Protocol,
-    comparison: Comparison,
-    rounds: Sequence[tuple[Sequence[Request], Sequence[Reply]]],
-    old: Reply,
-    new: Reply,
+def _reread(
+    protocol: Protocol, comparison: Comparison, replies: Mapping[str, Reply], changed: str, new: Reply
 ) -> Reading:
-    """Read an order with a new reply in the place of an old one."""
-    left = iter(rounds)
+    """Read an order with a new reply to one of its requests."""
 
     def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
-        before, replies = next(left, ((), ()))
-        is_same = [request.key for request in requests] == [request.key for request in before]
-        return [new if reply is old else reply for reply in replies] if is_same else PlanResult(((None,), {}))
+        keys = [request.key for request in requests]
+        is_known = replies.keys() >= {*keys}
+        return [new if key == changed else replies[key] for key in keys] if is_known else PlanResult((None, {}))
 
-    def plan() -> Plan[tuple[Judgment, ...]]:
-        return ((yield from consult(protocol, comparison)),)
-
-    (judgment,), _ = drive(track_usage(comparison.case.id, protocol, plan()), answer)
+    judgment, _ = drive(track_usage(comparison.case.id, protocol, consult(protocol, comparison)), answer)
     return _read(judgment, protocol)
 
 
@@ -279,8 +263,7 @@ def require_anchors(
 ) -> None:
     """Fail if a judge is not the one that the anchors are of; only the tokens of the check count as the run's."""
     chosen = session.choose_way(anchors, setup)
-    with session.open_rounds("check", chosen, anchors.anchors, store, Tally(tokens=tally.tokens)) as ask:
-        result = session.check(anchors, chosen, ask)
+    result = session.check(anchors, chosen, store, Tally(tokens=tally.tokens))
     summary, path = view.summarise(result), anchors.path
     tally.checks["anchors"] = view.check_document(anchors, chosen, result)
     if result.status != "unchanged":
