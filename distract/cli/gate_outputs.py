@@ -10,7 +10,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +20,11 @@ import click
 from distract.cli.command import Command
 from distract.cli.pages import check_free, resolve_path
 from distract.core import files
-from distract.core.errors import DistractError, PluginError
-from distract.models.options import OptionGroup
+from distract.core.errors import DistractError, PluginError, UsageError
+from distract.models.options import OptionGroup, describe
 from distract.models.ranges import FLAG, PATH
 from distract.studies.options import output
+from distract.studies.project import find_hazard, find_project, read_project
 
 if TYPE_CHECKING:
     from distract.core.records import Rewrite, Row
@@ -159,6 +160,10 @@ class GateCommand(Command):
             for argument, value in zip(arguments, [*arguments[1:], ""], strict=True):
                 name, equals, joined = argument.partition("=")
                 paths += [Path(joined if equals else value)] if name == "--junit" else []
+            with suppress(UsageError, OSError, LookupError, TypeError):
+                project = read_project(find_project() or Path())  # not all its settings, which may need a plug-in
+                path = project.path.parent / {**project.table, **(project.command("gate") or {})}["junit"]
+                paths += [] if find_hazard(project.path, describe(OutputOptions)["junit"], str(path)) else [path]
             stage = "finish" if isinstance(error, PluginError) else "begin"
             for path in filter(_is_ours, paths):
                 verdict = inconclusive_verdict(f"the gate did not {stage}: {why}")

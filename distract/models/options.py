@@ -97,8 +97,8 @@ def setting(
         metavar: Stands for its value in ``--help``.
         env: Environment variable for its default.
         argument: Whether it is an argument without a flag.
-        writes: What it names to write: a ``file``, which is replaced, so that only the command line names it, or a
-            place of distract's ``own``, such as a run folder, which a file of settings can name in its own folder.
+        writes: What it names to write: a ``file``, which is replaced, or a place of distract's ``own``, such as a run
+            folder. A file of settings can name either in its own folder alone.
         typed: Why only the command line takes it; empty if a file of settings does too.
         recorded: When ``run.json`` records it, as part of a run's identity: ``always``, or ``changed`` from its
             default, so that a new option leaves earlier runs theirs; empty if the study records what follows from it.
@@ -106,7 +106,6 @@ def setting(
     if isinstance(default, tuple) and not (kind and hasattr(kind, "each")):
         kind = Several(kind or TEXT)
     kind = kind or (FLAG if isinstance(default, bool) else TEXT)
-    typed = typed or "it names a file to write over" * (writes == "file")
     record = Setting(default, help, kind, panel, flag, metavar, env, argument, writes, typed, recorded)
     return field(default=default, metadata={"setting": record})
 

@@ -145,15 +145,18 @@ class Stranger:
     def find_fault(self, events: Events, options: list[Option]) -> list[object]:
         """Find what a command has done that no such file may bring about."""
         places = [str(self.project / ".distract"), str(self.project)]
-        allowed = tuple(places[: 1 + any(option.setting.writes == "own" for option in options)])
+        allowed = tuple(places[: 1 + any(option.setting.writes for option in options)])
         mine = (str(self.home), "/dev/zero", "/dev/full", f"/proc/{os.getpid()}/environ")
         faults: list[object] = [self.mark] if self.mark.exists() else []
         for event, where in events:
             is_fine = not where.startswith(mine) if event == "read" else where.startswith((*allowed, str(self.out)))
-            if not (is_fine or re.match("/dev/null|.*/cache/|.*__pycache__", where)) or event not in ("read", "write"):
+            if not (is_fine or re.match("/dev/null|.*/cache(/|$)|.*__pycache__", where)) or event not in ("read", "write"):
                 faults.append((event, where))
         now = self.snapshot()
-        faults += [path for path, content in self.before.items() if now.get(path) != content]
+        changed = {path: content for path, content in self.before.items() if now.get(path) != content}
+        faults += [path for path in changed if not path.startswith(allowed)]
+        for path, content in changed.items():
+            Path(path).write_bytes(content)
         created = now.keys() - self.before.keys()
         for path in created:
             Path(path).unlink()
