@@ -1,8 +1,8 @@
 """Defaults of options from a project's file: its settings for all commands, and the command's own table over them.
 
 A value is checked exactly as the option would be. The working folder may be a stranger's, so a file cannot run code,
-name a server on another machine, lead out of its project or have a file written over: such a value counts only if the
-command line repeats the option.
+name a server on another machine, lead out of its project or write outside its own folder: such a value counts only if
+the command line repeats the option.
 """
 
 from __future__ import annotations

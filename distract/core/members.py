@@ -149,8 +149,10 @@ def ask_member(member: Backend, requests: Sequence[Request], tally: Tally) -> li
     replies: dict[int, Reply] = {}
     for _ in range(2):  # as a run asks again for what was not answered
         missing = [index for index in range(len(requests)) if index not in replies or not replies[index].answered]
+        if not missing:
+            break
         batches = member.reply([requests[index] for index in missing], frozenset(range(len(missing))))
-        arrivals = {missing[index]: reply for batch in batches for index, reply in batch} if missing else {}
+        arrivals = {missing[index]: reply for batch in batches for index, reply in batch}
         tally.count_tokens(requests[0].to, list(arrivals.values()))
         replies |= arrivals
     if silent := [reply.failure for reply in replies.values() if not reply.answered]:

@@ -30,6 +30,9 @@ from distract.core.shard import Shard
 MANIFEST = "manifest.json"
 """Written last: a run without it is unfinished."""
 
+CHANGED = "its servers answered otherwise at the end than at the start; ask them everything again with --fresh"
+"""The flaw of a run during which a judge changed."""
+
 TEXTS = "texts.jsonl"
 """The judge's own words: not part of a run's records, and without a checksum."""
 
@@ -60,7 +63,6 @@ class LoadedRun:
     cases: Sequence[Case] = field(default=(), compare=False)
     unanswered: bool = False  # whether a request got no reply, so that the same command would ask again
     shard: Shard | None = None  # the part of a run that it is
-    has_changed: bool = False  # whether its flaw is that the judge changed during the run
 
     @property
     def command(self) -> str:
@@ -130,6 +132,11 @@ class LoadedRun:
         return (made if isinstance(made, int) else 0), (stored if isinstance(stored, int) else 0)
 
     @property
+    def has_changed(self) -> bool:
+        """Whether its flaw is that the judge changed during the run."""
+        return self.flaw == CHANGED
+
+    @property
     def _manifest(self) -> dict[str, Any]:
         path = self.path / MANIFEST
         is_readable = path.is_file() and (not self.flaw or self.has_changed)
@@ -181,8 +188,6 @@ def load(path: Path, shard: Shard | None = None) -> LoadedRun:
     rows, rewrites = _group_rows(tuple(records[0]), cases), tuple(records[1])
     cut = any(file.cut for file in (cases, *records))
     flaw = find_flaw(path, header.files) or ("a row is cut off; run it again" if cut else None)
-    if has_changed := flaw is None and _has_changed(path):
-        flaw = "its servers answered otherwise at the end than at the start; ask them everything again with --fresh"
     if flaw is None and header.shard and header.shard != shard:
         flaw = f"the run is only shard {header.shard}; join all shards with `distract merge`"
     return LoadedRun(
@@ -196,13 +201,7 @@ def load(path: Path, shard: Shard | None = None) -> LoadedRun:
         cases=cases,
         unanswered=flaw is None and has_unanswered(path),
         shard=header.shard,
-        has_changed=has_changed,
     )
-
-
-def _has_changed(path: Path) -> bool:
-    checks = [value for value in read_json(path / "manifest.json").values() if isinstance(value, dict)]
-    return any(check.get("status", "unchanged") != "unchanged" for check in checks)
 
 
 def _group_rows(rows: tuple[Row, ...], cases: Iterable[Case]) -> tuple[Row, ...]:
@@ -241,16 +240,18 @@ def find_flaw(path: Path, names: tuple[str, ...]) -> str | None:
     if not (path / MANIFEST).exists():
         return "the run is unfinished; the command that began it resumes it"
     try:
-        checksums = read_json(path / MANIFEST).get("checksums")
+        manifest = read_json(path / MANIFEST)
     except DataError as error:
         return f"{error}; run it again"
+    checksums = manifest.get("checksums")
     for name in names:
         recorded = checksums.get(name) if isinstance(checksums, dict) else None
         if name == CASES and recorded is None and not (path / name).exists():
             continue
         if not (path / name).exists() or recorded != checksum(path / name):
             return f"{name} does not match its checksum; run it again"
-    return None
+    checks = (value for value in manifest.values() if isinstance(value, dict))
+    return CHANGED if any(check.get("status", "unchanged") != "unchanged" for check in checks) else None
 
 
 def _is_complete(parameters: Mapping[str, Any]) -> bool:

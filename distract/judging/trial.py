@@ -146,7 +146,7 @@ def record_sent(is_function: bool) -> Iterator[list[tuple[str, str]]]:
     record: list[tuple[str, str]] = []
     with ExitStack() as stack:
         for name in ("httpx", "httpx2") if is_function else ():
-            with suppress(Exception):  # it need not be installed
+            with suppress(ImportError):  # it need not be installed
                 module = import_module(name)
                 for client in (module.Client, module.AsyncClient):
                     stack.enter_context(patch.object(client, "send", _announce(vars(client)["send"])))

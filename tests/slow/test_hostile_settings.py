@@ -150,7 +150,8 @@ class Stranger:
         faults: list[object] = [self.mark] if self.mark.exists() else []
         for event, where in events:
             is_fine = not where.startswith(mine) if event == "read" else where.startswith((*allowed, str(self.out)))
-            if not (is_fine or re.match("/dev/null|.*/cache(/|$)|.*__pycache__", where)) or event not in ("read", "write"):
+            is_fine |= bool(re.match("/dev/null|.*/cache(/|$)|.*__pycache__", where))
+            if not is_fine or event not in ("read", "write"):
                 faults.append((event, where))
         now = self.snapshot()
         changed = {path: content for path, content in self.before.items() if now.get(path) != content}

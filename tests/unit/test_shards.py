@@ -270,6 +270,10 @@ REFUSED: dict[str, tuple[Callable[[list[Path]], Sequence[Path]], str]] = {
         damage("manifest.json", lambda text: text.replace('"unanswered": 0', '"unanswered": 2'), is_noticed=True),
         r"2-of-3 is not complete: some requests got no reply, .* asks them again$",
     ),
+    "changed": (
+        damage("manifest.json", lambda text: '{"servers at the end": {"status": "drifted"},' + text[1:], True),
+        r"2-of-3 is not complete: its servers answered otherwise at the end than at the start; .* with --fresh$",
+    ),
     "other texts": (keep_other_texts, r"^other keeps other answers than .*; run it again with the same --keep-text$"),
     "lost texts": (lose_texts, r"2-of-3 has lost its texts.jsonl; run it again$"),
     "odd texts": (
