@@ -1,6 +1,7 @@
 """Test third-party plug-ins that fail in any way: one line names them, without a hang or a traceback."""
 
 import importlib.metadata
+import json
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from loops import each
 from distract.core import registry
 from distract.core.attack import Attack
 from distract.core.errors import PluginError, UnknownName
+from distract.rewriting import writers
 from distract.rewriting.writers import checksum
 
 Install = Callable[[str], None]
@@ -138,6 +140,16 @@ def test_any_callable_can_rewrite(rewrite: Callable[..., str]) -> None:
     one = Attack("loud", "one of the tests", rewrite)
     assert len(checksum([one])) == 64
     assert hash(one) is not None
+
+
+def test_code_that_wrote_the_same_keeps_its_identity() -> None:
+    """A change of this code empties the file, unless rewrites and their acceptance stay the same, byte for byte.
+
+    Then it renews the file's keys. Each push runs this test, since a stale key would pay for every rewrite again.
+    """
+    earlier = json.loads(Path(writers.__file__).with_name("earlier.json").read_text(encoding="utf-8"))
+    today = {checksum(list(registry.attacks().values())), checksum([])}
+    assert set(earlier.values()) in (set(), today)
 
 
 def test_shipped_plugins_are_discovered() -> None:
