@@ -14,24 +14,22 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from distract.core import registry
 from distract.core.backend import Batch
-from distract.core.job import open_stores
-from distract.core.loop import execute
-from distract.core.records import Case, Reply, Request, Response, Row
-from distract.judging.orders import Manner
+from distract.core.records import Case, Reply, Request, Response
+from distract.core.usage import Tally
 from distract.models.scripted import BOOSTERS, share
-from distract.studies.anchors.anchor_file import Anchor, AnchorSet, judge_anchor
-from distract.studies.anchors.session import REPEATS, ask_again, choose_anchors, draw_candidates
+from distract.studies.anchors import session
+from distract.studies.anchors.session import AnchorSet
 from distract.studies.setup import Setup
 
 Bias = Callable[[Sequence[Response]], float]
 """How strongly a judge prefers the first of two responses, in logits."""
 
+NO_STORE = Path(":memory:")
 PAIRWISE = registry.protocols()["pairwise"]
 WORDS = ["red", "blue", "green", "amber", "ochre", "teal", "plum", "grey", "gold", "rust"]
 
@@ -112,24 +110,17 @@ def make_cases(seed: int, number: int = 200) -> list[Case]:
     return [Case(f"c{place}", (f"Name colours ({place}).",), (write("x"), write("y"))) for place in range(number)]
 
 
-def ask(setup: Setup, anchors: Sequence[Anchor]) -> list[Row]:
-    """Judge anchors without any stored reply."""
-    with open_stores(setup.models, Path(":memory:")) as models:
-        return list(execute((judge_anchor(setup, one) for one in anchors), models))
-
-
 def make_anchors(backend: NoisyServer, cases: Sequence[Case], size: int = 64, seed: int = 0) -> AnchorSet:
     """Make anchors of a server."""
     setup = Setup("m", backend, (PAIRWISE,))
-    drawn = draw_candidates(setup, cases, 160, seed)
-    anchors, steadiness = choose_anchors(drawn, PAIRWISE, size, partial(ask, setup), False)
-    return AnchorSet("m", backend.identity, "pairwise", Manner(), {"name": "d"}, steadiness, anchors, {})
+    drawn = session.draw_candidates(setup, cases, 160, seed)
+    return session.make(setup, {"name": "d"}, drawn, size, NO_STORE, Tally())
 
 
 def check(anchors: AnchorSet, backend: NoisyServer) -> str:
     """Check anchors against a server."""
     setup = Setup("m", backend, (PAIRWISE,))
-    return ask_again(anchors.anchors, PAIRWISE, partial(ask, setup), anchors.steadiness, REPEATS).status
+    return session.check(anchors, setup, NO_STORE, Tally()).status
 
 
 NOISE: Mapping[str, Mapping[str, Any]] = {

@@ -46,7 +46,6 @@ def make(options: _Making) -> None:
     """
     from distract.data import datasets
     from distract.studies.anchors import session, view
-    from distract.studies.anchors.anchor_file import write_anchors
     from distract.studies.execution import set_up
 
     setup, size = set_up(options, terminal(), ("pairwise",)), options.size
@@ -57,7 +56,7 @@ def make(options: _Making) -> None:
     most = partial(session.estimate, setup, drawn, size)
     with ask(Inquiry(setup.models, setup.prices, heading, about, most, options.out), options) as place:
         anchor_set = session.make(setup, data.record, drawn, size, *place)
-    write_anchors(anchor_set, options.out)
+    session.write_anchors(anchor_set, options.out)
     print_result(options.as_json, view.anchors_document(anchor_set), view.anchors_report(anchor_set, size))
     if not options.as_json:
         echo(f"\nanchors: {safe_line(str(options.out))}")
@@ -77,11 +76,10 @@ def check(options: _Checking) -> None:
     Ends with 0 if the judge is unchanged, and with 3 if it has drifted or was replaced.
     """
     from distract.studies.anchors import session, view
-    from distract.studies.anchors.anchor_file import read_anchors
     from distract.studies.execution import set_up
     from distract.studies.project import find_hazard
 
-    frozen, name = read_anchors(options.file), options.judge
+    frozen, name = session.read_anchors(options.file), options.judge
     if name is None:
         name = frozen.judge
         # The file may be a stranger's.

@@ -66,7 +66,7 @@ def settle(role: Role, model: Answerer, requests: Sequence[Request], tally: Tall
     ask_probes(role, model, tally, claims)
     if not isinstance(backend, PooledBackend) or len(backend.members) == 1:
         return True
-    from distract.core.members import check_members
+    from distract.core.frozen import check_members
 
     return check_members(backend, role, requests, tally)
 
@@ -86,6 +86,6 @@ def ask_probes(role: Role, model: Answerer, tally: Tally, claims: Claims) -> Non
                 replies.update(received)
         tally.manners[role] = backend.learn(replies[key])
     if isinstance(backend, PooledBackend) and len(backend.members) > 1:
-        from distract.core.members import probe_members
+        from distract.core.frozen import probe_members
 
         probe_members(backend, role, tally)

@@ -3,19 +3,32 @@
 They come from a file (anchors), the store (the canary of a gate), the first of several servers, or another run. A
 server does not say which weights answer, and one that batches does not repeat a text letter by letter, nor a
 probability digit by digit. So only verdicts count, and moves of probabilities too large for noise.
+
+The servers of a model are compared before they share its requests, and once more at the end of a run: each answers the
+probes, and then the same few requests, the first that a run sends. These replies are not stored.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Generic, Literal, TypeVar
 
+from distract.core.backend import Backend, PooledBackend, ProbingBackend
+from distract.core.errors import BackendError, JudgeChanged, UsageError
 from distract.core.printable import count, line
+from distract.core.records import NO_REPLY, Reply, Request, Role
+from distract.core.store import Answerer
+from distract.core.usage import Tally
 
 Q = TypeVar("Q")
+T = TypeVar("T")
 
+ASKED, CHECKS = 8, 2  # requests to ask each server, and how often in a run
 DIFFERING = 2  # this many changes are no noise
 MOVE = 0.1  # a verdict changes if it differs, or if a probability moves by more than this
 # Share of differing verdicts from which the answers are another judge's: as likely if it changed a tenth of them as if
@@ -80,6 +93,10 @@ class Change(Generic[Q]):
         if not before or not now or len(before) != len(now):
             return None
         return max(abs(one - two) for one, two in zip(before, now, strict=True))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {"before": self.before.document, "now": self.now.document}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +193,133 @@ def list_served_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> It
         then, today = (sorted(line(str(x)) for x in one) if isinstance(one, list | tuple) else [] for one in named)
         if then and today and not {*then} & {*today}:
             yield f"{title} {', '.join(then)}, then {', '.join(today)}"
+
+
+def probe_members(backend: PooledBackend, role: Role, tally: Tally) -> None:
+    """Let every server answer the probes; raises if they take requests in different forms.
+
+    Verdicts that are read in different ways would mix, and an address without the model would show only as failures.
+    """
+
+    def probe(member: Backend) -> Mapping[str, Any]:
+        manner: Mapping[str, Any] = {}
+        if isinstance(member, ProbingBackend):
+            for one in member.probes:
+                manner = member.learn(*ask_member(member, [replace(one, to=role)], tally))
+        return manner
+
+    (first, reference), *others = poll_members(backend, probe).items()
+    for name, manner in others:
+        pairs = [(key, json.dumps(manner[key]), json.dumps(usual)) for key, usual in reference.items()]
+        if forms := ", ".join(f"{key} {own} instead of {usual}" for key, own, usual in pairs if own != usual):
+            raise UsageError(
+                f"the servers disagree: {name} takes requests in another form than {first} ({forms}); name servers "
+                "that run the same model on the same engine"
+            )
+
+
+def check_members(backend: PooledBackend, role: Role, requests: Sequence[Request], tally: Tally) -> bool:
+    """Ask every server the same, once in a run; raises if they disagree.
+
+    Returns whether that is done, or waits for requests whose replies can be compared.
+    """
+    comparable = [one for one in requests if one.choices and not one.temperature][:ASKED]
+    if comparable and role not in tally.frozen:
+        verdicts = ask_members(backend, comparable, _read_choice, tally)
+        tally.frozen[role] = [*zip(comparable, next(iter(verdicts.values())), strict=True)]
+        compare_members(tally.frozen[role], verdicts, tally, _name_check(role))
+    return role in tally.frozen
+
+
+def check_members_again(models: Mapping[Role, Answerer], tally: Tally) -> None:
+    """Ask every server for the first verdicts of a run, at its end; raises if one has changed."""
+    for role, frozen in tally.frozen.items():
+        try:
+            verdicts = ask_members(models[role][0], [request for request, _ in frozen], _read_choice, tally)
+        except BackendError as error:
+            print(f"distract: {error}; its servers are not compared at the end", file=sys.stderr, flush=True)
+        else:
+            name, other = f"{_name_check(role)} at the end", "the first server at the start"
+            compare_members(frozen, verdicts, tally, name, other)
+
+
+def _name_check(role: Role) -> str:
+    return "servers" if role == "judge" else f"servers of the {role}"
+
+
+def _read_choice(_: Request, reply: Reply) -> Reading:
+    """Read the choice of a reply: the most likely one, or its words if the server gives no probabilities."""
+    shares = reply.probabilities
+    return Reading(shares.index(max(shares)), shares) if shares else Reading(reply.text.strip())
+
+
+def compare_members(
+    frozen: Sequence[Frozen[Request]],
+    verdicts: Mapping[str, Sequence[Reading]],
+    tally: Tally,
+    name: str,
+    other: str = "the first server",
+    advice: str = "name servers that run the same model",
+) -> None:
+    """Compare the verdicts of every server with those that ``other`` gave; raises if any has changed.
+
+    The record, under ``name``, is of the server that differs most.
+    """
+
+    def check(now: Sequence[Reading]) -> Recheck[Request]:
+        return compare(frozen, lambda _: now)
+
+    checks = {member: check(now) for member, now in verdicts.items()}
+    worst = max(checks, key=lambda member: (checks[member].status != "unchanged", len(checks[member].turned)))
+    tally.checks[name] = {
+        **checks[worst].document,
+        "asked": sum(one.asked for one in checks.values()),
+        "servers": [*checks],
+        "answers": [{"key": one.question.key, **one.document} for one in checks[worst].answers],
+    }
+    if checks[worst].status != "unchanged":
+        is_alone = any(one.status == "unchanged" for one in checks.values())
+        problem = "the servers disagree" if is_alone else "the judge has changed"
+        raise JudgeChanged(f"{problem}: {worst} beside {other}: {checks[worst].describe()}; {advice}")
+
+
+def ask_members(
+    backend: Backend, requests: Sequence[Request], read: Callable[[Request, Reply], Reading], tally: Tally
+) -> dict[str, list[Reading]]:
+    """Ask every server of a model, or a model of another kind, the same, and read the verdicts."""
+    return poll_members(backend, lambda member: [*map(read, requests, ask_member(member, requests, tally))])
+
+
+def poll_members(backend: Backend, poll: Callable[[Backend], T]) -> dict[str, T]:
+    """Poll every server of a model, or a model of another kind; leaves out servers of several that do not answer."""
+    members = backend.members if isinstance(backend, PooledBackend) else {"the model": backend}
+    results: dict[str, T] = {}
+    faults: dict[str, BackendError] = {}
+    # A server that hangs must not hold up the others for long; where none answers, each gets its time.
+    for is_hasty in (True, False) if len(members) > 1 else (False,):
+        for name, member in members.items() if not results else ():
+            try:
+                results[name] = poll(member.hurry() if is_hasty and isinstance(member, PooledBackend) else member)
+            except BackendError as error:
+                faults[name] = error
+    if not results:
+        raise next(iter(faults.values()))
+    for name, fault in faults.items():
+        if name not in results and isinstance(backend, PooledBackend):
+            backend.leave_out(name)
+            print(f"distract: {fault}; this run goes on without {name}", file=sys.stderr, flush=True)
+    return results
+
+
+def ask_member(member: Backend, requests: Sequence[Request], tally: Tally) -> list[Reply]:
+    """Ask one server; its replies are not stored."""
+    replies = dict.fromkeys(range(len(requests)), Reply(failure=NO_REPLY))
+    for _ in range(2):  # as a run asks again for what was not answered
+        if missing := frozenset(index for index, reply in replies.items() if not reply.answered):
+            arrivals = dict(chain.from_iterable(member.reply(requests, missing)))
+            tally.count_tokens(requests[0].to, [*arrivals.values()])
+            replies |= arrivals
+    if silent := [reply.failure for reply in replies.values() if not reply.answered]:
+        many = f"{len(silent)} of {count(len(requests), 'request')}"
+        raise BackendError(f"{many} to check the judge got {silent[0]}")
+    return [*replies.values()]

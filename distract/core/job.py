@@ -235,7 +235,7 @@ def run_job(
                 plans_done += 1
         changed = None
         if tally.frozen:
-            from distract.core.members import check_members_again
+            from distract.core.frozen import check_members_again
 
             try:
                 check_members_again(models, tally)

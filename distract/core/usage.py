@@ -9,13 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from distract.core import timer
 from distract.core.records import Reply, Request, Role
-
-if TYPE_CHECKING:
-    from distract.core.frozen import Frozen
 
 
 @dataclass(slots=True)
@@ -33,8 +30,8 @@ class Tally:
     workers: dict[Role, tuple[int, int]] = field(default_factory=dict)  # copies of a model: running, and all
     # Checks whether the judge is still the same, by name, for the manifest; their replies are not counted above.
     checks: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    # The verdicts for which several servers are asked again at the end.
-    frozen: dict[Role, list[Frozen[Request]]] = field(default_factory=dict)
+    # The verdicts (``frozen.Reading``) for which several servers are asked again at the end.
+    frozen: dict[Role, list[tuple[Request, Any]]] = field(default_factory=dict)
     manners: dict[Role, Mapping[str, Any]] = field(default_factory=dict)  # capabilities of a server's model
     unshared: str = ""  # reason why processes cannot wait for each other's replies; empty if they can
 

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any
 
 from distract.core.backend import Backend, PooledBackend
+from distract.core.frozen import ASKED, CHECKS
 from distract.core.job import Estimate, Job, StageSample
-from distract.core.members import ASKED, CHECKS
 from distract.core.plan import PENDING, Plan, drive, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.records import CaseResult, Judgment, Reply, Request, Role

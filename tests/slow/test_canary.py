@@ -18,14 +18,13 @@ from loops import each
 
 from distract.core import job
 from distract.core.errors import BackendError
-from distract.core.frozen import Reading
-from distract.core.members import ASKED
+from distract.core.frozen import ASKED, Reading
 from distract.core.records import Reply
 from distract.core.runs import load
 from distract.core.store import Store
 from distract.models.opener import open_judge
 from distract.models.options import Options
-from distract.studies.gate.identity import NARROW, StoredReply, choose_stored
+from distract.studies.gate.identity import NARROW, choose_stored
 
 pytest.importorskip("openai")
 pytestmark = pytest.mark.usefixtures("no_keys")
@@ -418,14 +417,10 @@ def test_run_from_stored_replies_is_reported_and_not_repeated(shop: Shop) -> Non
 
 @given(st.dictionaries(st.binary(min_size=4, max_size=4), st.floats(0, 1), max_size=30))
 def test_canary_picks_the_smallest_keys_half_of_them_narrow(drawn: dict[bytes, float]) -> None:
-    replies = [
-        (StoredReply(key, request(), lambda reply: Reading("a")), Reading("a", ((1 + lead) / 2, (1 - lead) / 2)))
-        for key, lead in drawn.items()
-    ]
-    chosen = choose_stored(replies)
-    keys = [one[0].key for one in chosen]
+    verdicts = {key: Reading("a", ((1 + lead) / 2, (1 - lead) / 2)) for key, lead in drawn.items()}
+    keys = choose_stored(verdicts)
     assert len(keys) == len({*keys}) == min(ASKED, len(drawn))
-    narrow = sorted(one[0].key for one in replies if (one[1].lead or 0) < NARROW)
+    narrow = sorted(key for key, verdict in verdicts.items() if (verdict.lead or 0) < NARROW)
     assert keys[: min(4, len(narrow))] == narrow[:4]
-    rest = sorted(one[0].key for one in replies if one[0].key not in narrow[:4])
+    rest = sorted(key for key in verdicts if key not in narrow[:4])
     assert keys[min(4, len(narrow)) :] == rest[: ASKED - min(4, len(narrow))]

@@ -23,8 +23,18 @@ from distract.core.recorder import format_json
 from distract.core.records import Case, Judgment, Response, Row, Side
 from distract.judging.orders import Manner
 from distract.studies.anchors import session
-from distract.studies.anchors.anchor_file import Anchor, AnchorSet, _digest, read_anchors, write_anchors
-from distract.studies.anchors.session import MOST_MISSED, NoAnchors, check_power, compute_errors, order_by_lead
+from distract.studies.anchors.session import (
+    MOST_MISSED,
+    Anchor,
+    AnchorSet,
+    NoAnchors,
+    _digest,
+    check_power,
+    compute_errors,
+    order_by_lead,
+    read_anchors,
+    write_anchors,
+)
 
 PAIRWISE = registry.protocols()["pairwise"]
 CODE = {"unchanged": 0, "drifted": 3, "replaced": 3}

@@ -1,4 +1,4 @@
-"""Make a set of anchors, or check one: ask for verdicts, and choose or compare them.
+"""Make a set of anchors and write it to a file, or read and check one: ask for verdicts, and choose or compare them.
 
 Verdicts near the judge's boundary move first when it changes a little; those far from it move only if it becomes
 another one, or if some of its replies are wrong. A verdict that differs when the same request is sent twice is no
@@ -9,35 +9,46 @@ computed for the number of anchors.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
-from distract.core import frozen, registry
+from distract.core import files, frozen, registry
 from distract.core.backend import is_pinned
-from distract.core.errors import BackendError, DistractError, UnknownName, UsageError
+from distract.core.errors import BackendError, DataError, DistractError, UsageError
 from distract.core.frozen import Change, Reading, Recheck, Steadiness
 from distract.core.job import Estimate, StageSample, describe_served, open_stores
 from distract.core.loop import execute
 from distract.core.plan import Plan, PlanResult, step
-from distract.core.plugin import Protocol
+from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count
-from distract.core.records import BASELINE, Case, CaseResult, Response, Row
+from distract.core.recorder import dump, format_json
+from distract.core.records import BASELINE, Case, CaseResult, Judgment, Response, Row
+from distract.core.run_decoder import decode_case, decode_row
+from distract.core.study import Shape, has_shape
 from distract.core.usage import Tally
+from distract.data.fields import flaw
 from distract.data.good_responses import pairs
-from distract.judging.comparison import exclusion_reason, side
-from distract.judging.verdicts import compare_scores, measure_margin
+from distract.judging.comparison import exclusion_reason, judge_comparison, label, side
+from distract.judging.consultation import find_problem
+from distract.judging.orders import Manner
+from distract.judging.verdicts import compare_scores, measure_margin, outcome
 from distract.stats import intervals
-from distract.studies.anchors.anchor_file import REMAKE, Anchor, AnchorSet, judge_anchor, read_verdict
+from distract.stats.measures import headline
 from distract.studies.eligibility import check_fit, sample
 from distract.studies.estimate import estimate_samples
 from distract.studies.setup import Setup
+
+FORMAT = "distract anchors 1"
+REMAKE = "make it again with `distract anchors make`"
 
 LEAST = 20  # anchors: with fewer, two of five checks miss a judge that changed a tenth of its verdicts
 RESERVE = 1.5  # candidates to ask twice, as a multiple of the number of anchors
@@ -48,8 +59,117 @@ DRIFT, DIFFERENT = 0.1, 0.4
 MOST_MISSED = 0.5  # largest chance that a check misses a judge that changed ``DRIFT`` of its verdicts
 VALID = 3600  # seconds for which the replies of a command that broke off are those of the judge that answers now
 
+_SHAPE: Mapping[Any, Shape] = {
+    **dict.fromkeys(("format", "judge", "protocol"), str),
+    **dict.fromkeys(("identity", "manner", "served"), dict),
+    "data": {"name": str},
+    "steadiness": {"asked": int, "flickering": int, "largest_move": float | int | None},
+    "anchors": [{"case": dict, "row": dict, "place": str}],
+}
+
+Place = Literal["near", "far"]  # near the judge's boundary or far from it, among the verdicts that it was chosen from
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A comparison in one order, with its verdict."""
+
+    case: Case
+    row: Row
+    place: Place
+
+    @property
+    def pair(self) -> tuple[Response, Response]:
+        """The two responses, a and b."""
+        by_side = {side(response): response for response in self.case.originals}
+        return by_side[self.row.a], by_side[self.row.b]
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorSet:
+    """Anchors, and what identifies the judge that gave them."""
+
+    judge: str
+    identity: Mapping[str, Any]
+    protocol: str
+    manner: Manner
+    data: Mapping[str, Any]  # names the data set
+    steadiness: Steadiness
+    anchors: tuple[Anchor, ...]
+    served: Mapping[str, Any]  # the models and configurations that a server reported
+    # The checksum of a protocol that distract does not ship, and the file that the user named.
+    way: Mapping[str, str] = field(default_factory=dict)
+    path: Path | None = field(default=None, compare=False)  # which leaves it out of the file
+
+
+def judge_anchor(setup: Setup, anchor: Anchor) -> Plan[Row]:
+    """Judge the comparison of an anchor, in its order, with the one protocol of a setup."""
+    (protocol,), comparison = setup.protocols, Comparison(anchor.case, *anchor.pair)
+    empty = partial(replace, replace(anchor.row, judge=setup.judge, judgments=()))
+    manner = replace(setup.manner, orders="swapped" if anchor.row.shown == ("b",) else "given")
+    return (yield from judge_comparison(empty, protocol, comparison, manner, setup.helped))
+
+
+def read_verdict(judgments: Sequence[Judgment], protocol: Protocol) -> Reading:
+    """Read a verdict, with its probabilities, or scores as places on their scale."""
+    verdict = outcome(judgments, headline("flip_rate", protocol.rules))
+    shares: tuple[float, ...] | None = None
+    if verdict is not None and judgments[0].read == "choices":
+        (low, high), shares = protocol.scale or (None, None), judgments[0].probabilities
+        if scores := judgments[0].scores:
+            shares = None if low is None or high is None else tuple((score - low) / (high - low) for score in scores)
+    return Reading(verdict, shares)
+
+
+def write_anchors(anchors: AnchorSet, path: Path) -> None:
+    """Write a file of anchors; the same anchors always give the same bytes."""
+    parts = {name: value for name, value in json.loads(dump(anchors)).items() if value or name != "way"}
+    files.write(path, format_json({"format": FORMAT, **parts, "sha256": _digest(parts)}), "--out")
+
+
+def read_anchors(path: Path) -> AnchorSet:
+    """Read a file of anchors; raise DataError if it is another file, or was changed."""
+    if path.exists() and not path.is_file():
+        raise DataError("is not a regular file", path=path)
+    try:
+        document = json.loads(files.read_bytes(path))
+        if not has_shape(document, _SHAPE) or document.pop("format") != FORMAT or not document["anchors"]:
+            raise DataError(f"is not a file of anchors of this version; {REMAKE}", path=path)
+        if document.pop("sha256", None) != _digest(document):
+            raise DataError(f"was changed since it was made; {REMAKE}", path=path)
+        if not has_shape(document.get("way", {}), {...: str}):
+            raise ValueError("its way of asking is damaged")
+        document["anchors"] = tuple(map(_decode_anchor, document["anchors"]))
+        document["manner"] = Manner(**document["manner"])
+        document["steadiness"] = Steadiness(**document["steadiness"])
+        return AnchorSet(**document, path=path)
+    except DataError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, UsageError, RecursionError) as error:
+        raise DataError(f"is not a file of anchors ({flaw(error)}); {REMAKE}", path=path) from error
+
+
+def _decode_anchor(value: dict[str, Any]) -> Anchor:
+    anchor = Anchor(decode_case(value["case"]), decode_row(value["row"]), value["place"])
+    row, sides = anchor.row, {side(response) for response in anchor.case.originals}
+    verdicts = [
+        one.failure is None and find_problem(one) is None and (one.scores or one.probabilities) for one in row.judgments
+    ]
+    if row.extra:
+        raise ValueError(f"a row has no field {next(iter(row.extra))!r}")
+    if not {row.a, row.b} <= sides or anchor.place not in get_args(Place):
+        raise ValueError("an anchor names a response that its case lacks, or an unknown place")
+    if len(verdicts) != 1 or not all(verdicts) or row.excluded:
+        raise ValueError("an anchor has no valid verdict")
+    return anchor
+
+
+def _digest(parts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(dump(parts).encode()).hexdigest()
+
+
 Ask = Callable[[Sequence[Anchor]], Sequence[Row]]  # judges the comparisons of anchors, in order
-Follower = Callable[[Tally], None]
+Follower = Callable[[Tally], None] | None
 
 
 class NoAnchors(DistractError):
@@ -60,7 +180,7 @@ class NoAnchors(DistractError):
 
 @contextmanager
 def _open_rounds(
-    command: str, setup: Setup, drawn: Sequence[Anchor], store: Path, tally: Tally, progress: Follower | None
+    command: str, setup: Setup, drawn: Sequence[Anchor], store: Path, tally: Tally, progress: Follower = None
 ) -> Iterator[Ask]:
     """Yield what judges anchors in rounds, each of which asks again.
 
@@ -80,16 +200,10 @@ def _open_rounds(
             raise BackendError(f"{count(tally.unanswered, 'request')} got {tally.cause}")
         return rows
 
-    problem = None
-    try:
-        yield ask
-    except NoAnchors as error:
-        problem = error
+    yield ask
     for purpose in filter(None, rounds):
         with open_stores(setup.models, store, purpose, math.inf):
             pass  # which drops its replies
-    if problem:
-        raise problem
 
 
 def choose_way(anchors: AnchorSet, setup: Setup, is_named: bool = False) -> Setup:
@@ -101,18 +215,16 @@ def choose_way(anchors: AnchorSet, setup: Setup, is_named: bool = False) -> Setu
     own = [one for one in setup.protocols if one.name == name]  # named, or brought by the judge
     if is_named and len(own) != len(setup.protocols):
         raise UsageError(f"{path}: was made with the protocol {name}; name no other one with --protocol")
-    try:
-        protocol = own[0] if own else registry.get_protocol(_locate(anchors), setup.backend)
-    except UnknownName:
+    if not own and "file" not in way and name not in registry.protocols():
         raise UsageError(
             f"{path}: its judge {anchors.judge} brings its own way of asking ({name}), which {setup.judge} lacks; name "
             "that judge, or one of its kind, with --judge"
-        ) from None
+        )
+    protocol = own[0] if own else registry.get_protocol(_locate(anchors) if "file" in way else name, setup.backend)
     setup = replace(setup, protocols=(protocol,), manner=anchors.manner)
     is_changed = protocol.name != name or way.get("checksum", "") not in ("", registry.code_checksum(protocol))
     for one in anchors.anchors if not is_changed else ():
-        requests = step(plan := judge_anchor(setup, one))
-        plan.close()
+        requests = step(judge_anchor(setup, one))
         is_changed |= isinstance(requests, PlanResult) or (requests[0].key,) != one.row.keys[:1]
     if is_changed:
         raise UsageError(f"{path}: its prompts are not those of today ({way.get('file', name)}); {REMAKE}")
@@ -121,11 +233,7 @@ def choose_way(anchors: AnchorSet, setup: Setup, is_named: bool = False) -> Setu
 
 def _locate(anchors: AnchorSet) -> str:
     """Find the prompt file of anchors here or beside them; other files may run code of a stranger's."""
-    name, folders = anchors.way.get("file"), (Path(), (anchors.path or Path()).parent)
-    if name is None:
-        if anchors.protocol not in (known := registry.protocols()):
-            raise UnknownName("protocol", anchors.protocol, known)
-        return anchors.protocol
+    name, folders = anchors.way["file"], (Path(), (anchors.path or Path()).parent)
     for place in (folder / name for folder in folders):
         if place.suffix == ".txt" and place.is_file() and {*place.resolve().parents} & {*map(Path.resolve, folders)}:
             return str(place)
@@ -137,22 +245,18 @@ def estimate(setup: Setup, drawn: Sequence[Anchor], size: int | None = None) -> 
     again = REPEATS * len(drawn) if size is None else min(len(drawn), round(size * RESERVE))
     scale = 1.0 if is_pinned(setup.backend) else 1 + again / len(drawn)
 
-    def collect(plan: Plan[Row]) -> Plan[CaseResult]:
-        return CaseResult([(yield from plan)])
+    def judge(protocol: Protocol, anchor: Anchor) -> Plan[CaseResult]:
+        return CaseResult([(yield from judge_anchor(replace(setup, protocols=(protocol,)), anchor))])
 
-    def list_samples(protocol: Protocol) -> list[StageSample]:
-        own = replace(setup, protocols=(protocol,))
-        return [StageSample((collect(judge_anchor(own, one)) for one in drawn), scale)]
-
-    return estimate_samples(setup.protocols, list_samples, setup.models)
+    return estimate_samples(
+        setup.protocols, lambda protocol: [StageSample(map(partial(judge, protocol), drawn), scale)], setup.models
+    )
 
 
-def check(
-    anchors: AnchorSet, setup: Setup, store: Path, tally: Tally, progress: Follower | None = None
-) -> Recheck[Anchor]:
+def check(anchors: AnchorSet, setup: Setup, *place: Any) -> Recheck[Anchor]:
     """Ask for all verdicts, and for those that differ twice more unless the judge is pinned; decide."""
     repeats = 0 if is_pinned(setup.backend) else REPEATS
-    with _open_rounds("check", setup, anchors.anchors, store, tally, progress) as ask:
+    with _open_rounds("check", setup, anchors.anchors, *place) as ask:
         return ask_again(anchors.anchors, setup.protocols[0], ask, anchors.steadiness, repeats)
 
 
@@ -163,17 +267,36 @@ def ask_again(anchors: Sequence[Anchor], protocol: Protocol, ask: Ask, *how: Any
 
 
 def make(setup: Setup, data: Mapping[str, Any], drawn: Sequence[Anchor], size: int, *place: Any) -> AnchorSet:
-    """Ask for the candidates, and choose; ``place``: the store, the tally and who follows it."""
-    (protocol,), backend = setup.protocols, setup.backend
+    """Ask for the candidates, and again for the likeliest anchors unless the judge is pinned; keep steady verdicts.
+
+    ``place``: the store, the tally and who follows it.
+    """
+    (protocol,), backend, steadiness = setup.protocols, setup.backend, Steadiness()
+    with _open_rounds("make", setup, drawn, *place) as ask:
+        rows = [replace(row.without_answers(), tokens=()) for row in ask(drawn)]
+        judged = [replace(one, row=row) for one, row in zip(drawn, rows, strict=True)]
+        kept = order_by_lead([one for one in judged if _is_clear(read_verdict(one.row.judgments, protocol))], protocol)
+        if kept and not is_pinned(backend):
+            likely = kept[: round(size * RESERVE)]
+            steady = [pair for pair in ask_again(likely, protocol, ask).answers if not pair.is_turned]
+            largest = frozen.find_largest_move(steady)
+            steadiness = Steadiness(len(likely), len(likely) - len(steady), largest)
+            kept = [pair.question for pair in steady if _is_clear(pair.before, largest or 0.0)]
+    failures = Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure is not None)
+    if failures.total() == len(rows):
+        raise NoAnchors(f"no verdict is valid, so there are no anchors: {failures.most_common(1)[0][0]}")
+    if len(kept) < LEAST:
+        raise NoAnchors(
+            f"only {count(len(kept), 'comparison')} got a clear verdict, the same each time; anchors need at least "
+            f"{LEAST}, so name more data, or a protocol whose verdicts are steadier"
+        )
     own = registry.own_plugins([protocol.name]).get("distract.judges", {}).get(protocol.name)
     file = {"file": own.path} if own and own.plugin is protocol else {}
     way = {**file, "checksum": registry.code_checksum(protocol)} if file or protocol.checksum else {}
     about = (setup.judge, dict(backend.identity), protocol.name, setup.manner, data)
-    with _open_rounds("make", setup, drawn, *place) as ask:
-        anchors, steadiness = choose_anchors(drawn, protocol, size, ask, is_pinned(backend))
-        anchor_set = AnchorSet(*about, steadiness, anchors, describe_served(setup.models), way)
-        check_power(anchor_set)
-        return anchor_set
+    anchors = AnchorSet(*about, steadiness, tuple(kept[:size]), describe_served(setup.models), way)
+    check_power(anchors)
+    return anchors
 
 
 def draw_candidates(setup: Setup, cases: Sequence[Case], limit: int | None, seed: int) -> tuple[Anchor, ...]:
@@ -205,7 +328,8 @@ def _draw_pair(case: Case, protocol: Protocol, place: int, seed: int) -> Anchor:
     responses: tuple[Response, ...] = (a, b) if protocol.shows == 2 else case.originals
     own = case.preferred if case.preferred in {"tie", *(response.author for response in responses)} else None
     about = (case.id, case.cluster, "people", protocol.name, "", BASELINE, side(a), side(b))
-    row = Row(*about, prompt_group=case.prompt_group, shown=("b",) if place % 2 and protocol.orders == "swap" else ())
+    shown: tuple[Literal["a", "b"], ...] = ("b",) if place % 2 and protocol.orders == "swap" else ()
+    row = Row(*about, label=label(case, a, b), prompt_group=case.prompt_group, shown=shown)
     return Anchor(replace(case, responses=responses, lineages=(), preferred=own), row, "near")
 
 
@@ -215,31 +339,6 @@ def _list_pairs(case: Case) -> list[tuple[Response, Response]]:
 
 def _hash(seed: int, case: Case) -> bytes:
     return hashlib.sha256(f"{seed}\x1e{case.id}".encode()).digest()
-
-
-def choose_anchors(
-    drawn: Sequence[Anchor], protocol: Protocol, size: int, ask: Ask, is_pinned: bool
-) -> tuple[tuple[Anchor, ...], Steadiness]:
-    """Ask for the candidates, and again for the likeliest anchors unless the judge is pinned; keep steady verdicts."""
-    rows = ask(drawn)
-    failures = Counter(judgment.failure for row in rows for judgment in row.judgments if judgment.failure is not None)
-    if failures.total() == len(rows):
-        raise NoAnchors(f"no verdict is valid, so there are no anchors: {failures.most_common(1)[0][0]}")
-    judged = [replace(one, row=replace(row.without_answers(), tokens=())) for one, row in zip(drawn, rows, strict=True)]
-    kept = order_by_lead([one for one in judged if _is_clear(read_verdict(one.row.judgments, protocol))], protocol)
-    steadiness = Steadiness()
-    if not is_pinned:
-        likely = kept[: round(size * RESERVE)]
-        steady = [pair for pair in ask_again(likely, protocol, ask).answers if not pair.is_turned]
-        largest = frozen.find_largest_move(steady)
-        steadiness = Steadiness(len(likely), len(likely) - len(steady), largest)
-        kept = [pair.question for pair in steady if _is_clear(pair.before, largest or 0.0)]
-    if len(kept) < LEAST:
-        raise NoAnchors(
-            f"only {count(len(kept), 'comparison')} got a clear verdict, the same each time; anchors need at least "
-            f"{LEAST}, so name more data, or a protocol whose verdicts are steadier"
-        )
-    return tuple(kept[:size]), steadiness
 
 
 def _is_clear(verdict: Reading, noise: float = 0.0) -> bool:

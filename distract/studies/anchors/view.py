@@ -10,12 +10,10 @@ from distract.core.frozen import Change, Recheck, list_served_changes
 from distract.core.job import describe_served
 from distract.core.printable import count, line, p_value, percent
 from distract.core.recorder import list_differences
-from distract.core.records import Row
 from distract.report.blocks import Block, Detail, Note, Sentence, Span, Table, TableRow, Words
 from distract.stats.figure import round_values
 from distract.stats.intervals import wilson
-from distract.studies.anchors.anchor_file import Anchor, AnchorSet
-from distract.studies.anchors.session import DIFFERENT, DRIFT, compute_errors, list_directions
+from distract.studies.anchors.session import DIFFERENT, DRIFT, Anchor, AnchorSet, compute_errors, list_directions
 from distract.studies.setup import Setup
 
 
@@ -71,15 +69,15 @@ def check_document(anchors: AnchorSet, setup: Setup, result: Recheck[Anchor]) ->
         **round_values(_measure_share(result)),
         "directions": [round_values(one) for one in list_directions(result.turned)],
         "errors": round_values(compute_errors(anchors)),
-        "changes": [_change_document(change, change.question.row) for change in result.changes],
+        "changes": [{**_describe(one.question), **one.document} for one in result.changes],
         "served": {"before": dict(anchors.served), "now": describe_served(setup.models)},
         "notes": list(list_notes(anchors, setup)),
     }
 
 
-def _change_document(change: Change[Anchor], row: Row) -> dict[str, Any]:
-    about = {"case": row.case, "a": row.a.author, "b": row.b.author, "place": change.question.place, "label": row.label}
-    return {**about, "before": change.before.document, "now": change.now.document}
+def _describe(anchor: Anchor) -> dict[str, Any]:
+    row = anchor.row
+    return {"case": row.case, "a": row.a.author, "b": row.b.author, "place": anchor.place, "label": row.label}
 
 
 def _measure_share(result: Recheck[Anchor]) -> dict[str, float]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from distract.core.errors import JudgeChanged, UsageError
 from distract.core.exchange import ask_probes
-from distract.core.frozen import Frozen, Reading, compare, list_served_changes
-from distract.core.members import ASKED, compare_members
+from distract.core.frozen import ASKED, Reading, ask_members, compare, compare_members, list_served_changes
 from distract.core.plan import PENDING, Plan, PlanResult, drive, is_enough, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.printable import count, line
@@ -31,7 +30,6 @@ from distract.judging.consultation import consult
 from distract.judging.verdicts import outcome
 from distract.stats.measures import headline
 from distract.studies.anchors import session, view
-from distract.studies.anchors.anchor_file import AnchorSet, read_verdict
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import audit_case
 from distract.studies.listener import Listener
@@ -153,13 +151,7 @@ def _verdict_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
         yield f"the judge, on the same requests before any rewrite: {result.describe()}"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredReply:
-    """A stored reply that decides the verdict of an order; ``reread`` reads it with another reply in its place."""
-
-    key: bytes
-    request: Request
-    reread: Callable[[Reply], Reading]
+Rereader = Callable[[Reply], Reading]  # reads the verdict of an order with another reply to one of its requests
 
 
 def check_judge(
@@ -167,13 +159,12 @@ def check_judge(
 ) -> None:
     """Repeat a few requests of a run whose replies are stored, and fail if the judge has changed."""
     backend, store = models["judge"]
-    if not len(store):
-        return
-    stored = _find_stored(design, cases, models)
+    stored = _find_stored(design, cases, models) if len(store) else {}
     if not stored:
         return
-    frozen = choose_stored([one for one in stored if one[0].request.temperature == 0])
-    if not frozen:
+    steady = {key: verdict for key, (request, verdict, _) in stored.items() if request.temperature == 0}
+    chosen = [stored[key] for key in choose_stored(steady)]
+    if not chosen:
         raise JudgeChanged(
             f"cannot tell whether judge {judge} has changed since its verdicts were stored: all of them are sampled; "
             "use --fresh to ask everything again, or --trust-store to rely on the store"
@@ -184,18 +175,20 @@ def check_judge(
         "use --fresh to ask everything again, --judge-version TEXT to tell the new judge from the old, or "
         "--trust-store to rely on the store"
     )
-    requests, other = [one.request for one, _ in frozen], "its stored replies"
-    compare_members(backend, frozen, requests, lambda one, new: one.reread(new), tally, "canary", other, advice)
+    frozen = [(request, verdict) for request, verdict, _ in chosen]
+    rereads = {request.key: reread for request, _, reread in chosen}
+    now = ask_members(backend, [one for one, _ in frozen], lambda one, reply: rereads[one.key](reply), tally)
+    compare_members(frozen, now, tally, "canary", "its stored replies", advice)
 
 
 def _find_stored(
     design: AuditConfig, cases: Sequence[Case], models: Mapping[Role, Answerer]
-) -> list[Frozen[StoredReply]]:
-    """Return the judge's stored replies that decide verdicts of a run, and these verdicts.
+) -> dict[bytes, tuple[Request, Reading, Rereader]]:
+    """Find the judge's stored replies that decide verdicts of a run, by key, and these verdicts.
 
     Only the last replies of a comparison decide it: another wording of an earlier analysis changes no verdict.
     """
-    deciding = dict[int, tuple[Callable[[Reply], Reading], Reading]]()
+    deciding = dict[int, tuple[Reading, Rereader]]()
     known = dict[bytes, tuple[Request, Reply]]()
 
     def ask(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
@@ -207,7 +200,7 @@ def _find_stored(
         replies = {key: reply for one in rounds for key, reply in one.items()}
         for key, reply in rounds[-1].items() if rounds else ():
             reread = partial(_reread, protocol, comparison, replies, key)
-            deciding.setdefault(id(reply), (reread, _read(judgment, protocol)))
+            deciding.setdefault(id(reply), (_read(judgment, protocol), reread))
         return judgment
 
     def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[CaseResult]:
@@ -223,22 +216,19 @@ def _find_stored(
     watched = tuple(replace(protocol, ask=partial(ask, protocol)) for protocol in design.protocols)
     for case in cases:
         drive(audit_case(case, replace(design, protocols=watched)), answer)
-    return [
-        (StoredReply(key, request, own[0]), own[1])
-        for key, (request, reply) in known.items()
-        if request.to == "judge" and (own := deciding.get(id(reply)))
-    ]
+    judged = {key: pair for key, pair in known.items() if pair[0].to == "judge" and id(pair[1]) in deciding}
+    return {key: (request, *deciding[id(reply)]) for key, (request, reply) in judged.items()}
 
 
 def _reread(
     protocol: Protocol, comparison: Comparison, replies: Mapping[str, Reply], changed: str, new: Reply
 ) -> Reading:
     """Read an order with a new reply to one of its requests."""
+    replies = {**replies, changed: new}
 
     def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
         keys = [request.key for request in requests]
-        is_known = replies.keys() >= {*keys}
-        return [new if key == changed else replies[key] for key in keys] if is_known else PlanResult((None, {}))
+        return [replies[key] for key in keys] if replies.keys() >= {*keys} else PlanResult((None, {}))
 
     judgment, _ = drive(track_usage(comparison.case.id, protocol, consult(protocol, comparison)), answer)
     return _read(judgment, protocol)
@@ -247,19 +237,19 @@ def _reread(
 def _read(judgment: Judgment | None, protocol: Protocol) -> Reading:
     """Read a verdict; one in words with its scores, and None for an order that was cut short."""
     if judgment is None or judgment.read == "choices":
-        return read_verdict((judgment,) if judgment else (), protocol)
+        return session.read_verdict((judgment,) if judgment else (), protocol)
     return Reading((judgment.preferred, judgment.ratings or judgment.scores))
 
 
-def choose_stored(stored: Sequence[Frozen[StoredReply]]) -> list[Frozen[StoredReply]]:
-    """Choose which requests to repeat: smallest keys, narrow leads first."""
-    ordered = sorted(stored, key=lambda one: one[0].key)
-    narrow = [one for one in ordered if (1.0 if one[1].lead is None else one[1].lead) < NARROW][: ASKED // 2]
-    return narrow + [one for one in ordered if one not in narrow][: ASKED - len(narrow)]
+def choose_stored(verdicts: Mapping[bytes, Reading]) -> list[bytes]:
+    """Choose which requests to repeat, by the keys of their replies: smallest keys, narrow leads first."""
+    ordered = sorted(verdicts)
+    narrow = [key for key in ordered if (1.0 if (lead := verdicts[key].lead) is None else lead) < NARROW][: ASKED // 2]
+    return narrow + [key for key in ordered if key not in narrow][: ASKED - len(narrow)]
 
 
 def require_anchors(
-    anchors: AnchorSet, setup: Setup, store: Path, listener: Listener, _: Mapping[Role, Answerer], tally: Tally
+    anchors: session.AnchorSet, setup: Setup, store: Path, listener: Listener, _: Mapping[Role, Answerer], tally: Tally
 ) -> None:
     """Fail if a judge is not the one that the anchors are of; only the tokens of the check count as the run's."""
     chosen = session.choose_way(anchors, setup)

@@ -21,8 +21,7 @@ from distract.core.usage import Tally
 from distract.data.good_responses import pairs
 from distract.stats.measures import MEASURES
 from distract.stats.trials import Design, Measure
-from distract.studies.anchors.anchor_file import AnchorSet, read_anchors
-from distract.studies.anchors.session import choose_way, estimate
+from distract.studies.anchors.session import AnchorSet, choose_way, estimate, read_anchors
 from distract.studies.attack import session
 from distract.studies.attack.session import AttackSelection
 from distract.studies.eligibility import Degradation, parse_attacks
