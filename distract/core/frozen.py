@@ -234,13 +234,12 @@ def check_members(backend: PooledBackend, role: Role, requests: Sequence[Request
 def check_members_again(models: Mapping[Role, Answerer], tally: Tally) -> None:
     """Ask every server for the first verdicts of a run, at its end; raises if one has changed."""
     for role, frozen in tally.frozen.items():
+        name, other = f"{_name_check(role)} at the end", "the first server at the start"
         try:
             verdicts = ask_members(models[role][0], [request for request, _ in frozen], _read_choice, tally)
+            compare_members(frozen, verdicts, tally, name, other)
         except BackendError as error:
             print(f"distract: {error}; its servers are not compared at the end", file=sys.stderr, flush=True)
-        else:
-            name, other = f"{_name_check(role)} at the end", "the first server at the start"
-            compare_members(frozen, verdicts, tally, name, other)
 
 
 def _name_check(role: Role) -> str:

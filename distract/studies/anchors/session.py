@@ -305,11 +305,11 @@ def draw_candidates(setup: Setup, cases: Sequence[Case], limit: int | None, seed
         names = ", ".join(protocol.name for protocol in setup.protocols)
         raise UsageError(f"anchors use one protocol; name one of {names} with --protocol")
     (protocol,), helped = setup.protocols, setup.helped
+    paired = {case.id: [(a, b) for a, b in pairs(case) if a.turns != b.turns] for case in cases}
+    if fitting := [case for case in cases if paired[case.id]]:
+        check_fit([protocol], {"flip"}, fitting, helped)
     by_prompt: dict[str, Case] = {}
-    paired = [case for case in cases if _list_pairs(case)]
-    if paired:
-        check_fit([protocol], {"flip"}, paired, helped)
-    for case in paired:
+    for case in fitting:
         if exclusion_reason(protocol, case, helped, only_pairs=True) is None:
             by_prompt.setdefault(case.prompt_group, case)
     if len(by_prompt) < LEAST:
@@ -317,28 +317,21 @@ def draw_candidates(setup: Setup, cases: Sequence[Case], limit: int | None, seed
             f"{count(len(by_prompt), 'prompt')} with two different responses, by different authors, that "
             f"{protocol.name} can compare; anchors need at least {LEAST}, so name other data with --data"
         )
-    drawn = sorted(sample(list(by_prompt.values()), limit, seed), key=lambda case: _hash(seed, case))
-    return tuple(_draw_pair(case, protocol, place, seed) for place, case in enumerate(drawn))
+    digests = {case.id: hashlib.sha256(f"{seed}\x1e{case.id}".encode()).digest() for case in by_prompt.values()}
+    drawn = sorted(sample([*by_prompt.values()], limit, seed), key=lambda case: digests[case.id])
+    chosen = [paired[case.id][int.from_bytes(digests[case.id][:8]) % len(paired[case.id])] for case in drawn]
+    return tuple(map(partial(_show_pair, protocol), range(len(drawn)), drawn, chosen))
 
 
-def _draw_pair(case: Case, protocol: Protocol, place: int, seed: int) -> Anchor:
-    choices = _list_pairs(case)
-    a, b = choices[int.from_bytes(_hash(seed, case)[:8]) % len(choices)]
+def _show_pair(protocol: Protocol, place: int, case: Case, pair: tuple[Response, Response]) -> Anchor:
+    a, b = pair
     # Others are kept only for a protocol that shows them.
-    responses: tuple[Response, ...] = (a, b) if protocol.shows == 2 else case.originals
+    responses = pair if protocol.shows == 2 else case.originals
     own = case.preferred if case.preferred in {"tie", *(response.author for response in responses)} else None
     about = (case.id, case.cluster, "people", protocol.name, "", BASELINE, side(a), side(b))
     shown: tuple[Literal["a", "b"], ...] = ("b",) if place % 2 and protocol.orders == "swap" else ()
     row = Row(*about, label=label(case, a, b), prompt_group=case.prompt_group, shown=shown)
     return Anchor(replace(case, responses=responses, lineages=(), preferred=own), row, "near")
-
-
-def _list_pairs(case: Case) -> list[tuple[Response, Response]]:
-    return [(a, b) for a, b in pairs(case) if a.turns != b.turns]
-
-
-def _hash(seed: int, case: Case) -> bytes:
-    return hashlib.sha256(f"{seed}\x1e{case.id}".encode()).digest()
 
 
 def _is_clear(verdict: Reading, noise: float = 0.0) -> bool:

@@ -81,11 +81,11 @@ def _obstacles(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
     if data[0].get("sha256") is None or contents[0] != contents[1]:
         names = ", then ".join(str(one["name"]) for one in data)
         yield f"their data are not the same ({names}); compare runs on one file"
-    protocols, attacks = common_names(baseline, run)
-    kinds = {"protocol in common": protocols, "attack in common besides controls": attacks}
-    for kind in (kind for kind, shared in kinds.items() if not shared):
-        names = ", then ".join(" ".join(one.parameters[f"{kind.split()[0]}s"]) or "none" for one in (baseline, run))
-        yield f"they have no {kind} ({names})"
+    kinds = {"protocols": "protocol in common", "attacks": "attack in common besides controls"}
+    for (name, kind), shared in zip(kinds.items(), common_names(baseline, run), strict=True):
+        if not shared:
+            names = ", then ".join(" ".join(one.parameters[name]) or "none" for one in (baseline, run))
+            yield f"they have no {kind} ({names})"
 
 
 def _differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
@@ -220,11 +220,9 @@ def _find_stored(
     return {key: (request, *deciding[id(reply)]) for key, (request, reply) in judged.items()}
 
 
-def _reread(
-    protocol: Protocol, comparison: Comparison, replies: Mapping[str, Reply], changed: str, new: Reply
-) -> Reading:
+def _reread(protocol: Protocol, comparison: Comparison, replies: Mapping[str, Reply], key: str, new: Reply) -> Reading:
     """Read an order with a new reply to one of its requests."""
-    replies = {**replies, changed: new}
+    replies = {**replies, key: new}
 
     def answer(requests: Sequence[Request]) -> Sequence[Reply] | PlanResult[Any]:
         keys = [request.key for request in requests]
