@@ -23,18 +23,7 @@ from distract.core.recorder import format_json
 from distract.core.records import Case, Judgment, Response, Row, Side
 from distract.judging.orders import Manner
 from distract.studies.anchors import session
-from distract.studies.anchors.session import (
-    MOST_MISSED,
-    Anchor,
-    AnchorSet,
-    NoAnchors,
-    _digest,
-    check_power,
-    compute_errors,
-    order_by_lead,
-    read_anchors,
-    write_anchors,
-)
+from distract.studies.anchors.session import MOST_MISSED, Anchor, AnchorSet, NoAnchors, read_anchors, write_anchors
 
 PAIRWISE = registry.protocols()["pairwise"]
 CODE = {"unchanged": 0, "drifted": 3, "replaced": 3}
@@ -72,7 +61,7 @@ def change_document(change: Callable[[dict[str, Any]], object], *, is_signed: bo
     document = json.loads(path.read_text())
     change(document)
     if is_signed:
-        document["sha256"] = _digest({k: v for k, v in document.items() if k not in ("format", "sha256")})
+        document["sha256"] = session._digest({k: v for k, v in document.items() if k not in ("format", "sha256")})
     return format_json(document)
 
 
@@ -118,7 +107,7 @@ def test_damaged_file_gives_one_line(text: Callable[[], str], problem: str, run:
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
 def test_any_first_part_has_as_many_small_leads_as_large_ones(strengths: list[float]) -> None:
     judged = [make_anchor(number, p) for number, p in enumerate(strengths)]
-    ordered = order_by_lead(judged, PAIRWISE)
+    ordered = session.order_by_lead(judged, PAIRWISE)
     assert sorted(one.case.id for one in ordered) == sorted(one.case.id for one in judged)
 
     def measure(one: Anchor) -> float:
@@ -152,7 +141,7 @@ def test_flickering_judge_needs_more_changed_verdicts(steadiness: Steadiness, ne
 @given(st.integers(20, 200), st.integers(0, 30))
 def test_stated_errors_are_sums_of_binomial_terms(total: int, flickering: int) -> None:
     anchors = make_set(total, Steadiness(300, flickering))
-    errors, needed = compute_errors(anchors), count_needed(total, anchors.steadiness)
+    errors, needed = session.compute_errors(anchors), count_needed(total, anchors.steadiness)
     other, seen = max(math.ceil(REPLACED * total), needed), (1 - flickering / 600) ** 3
 
     def below(end: int, p: float) -> float:
@@ -163,9 +152,9 @@ def test_stated_errors_are_sums_of_binomial_terms(total: int, flickering: int) -
     assert errors["mistaken"] == pytest.approx(below(other, 0.4 * seen), abs=1e-9)
     if errors["missed"] > MOST_MISSED:
         with pytest.raises(NoAnchors, match="came out differently"):
-            check_power(anchors)
+            session.check_power(anchors)
     else:
-        check_power(anchors)
+        session.check_power(anchors)
 
 
 Judge = Callable[[str, str], float]

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from distract.core import files, frozen, registry
 from distract.core.backend import is_pinned
@@ -67,8 +67,6 @@ _SHAPE: Mapping[Any, Shape] = {
     "anchors": [{"case": dict, "row": dict, "place": str}],
 }
 
-Place = Literal["near", "far"]  # near the judge's boundary or far from it, among the verdicts that it was chosen from
-
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
@@ -76,7 +74,7 @@ class Anchor:
 
     case: Case
     row: Row
-    place: Place
+    place: Literal["near", "far"]  # to the judge's boundary, beside the others that were judged
 
     @property
     def pair(self) -> tuple[Response, Response]:
@@ -157,7 +155,7 @@ def _decode_anchor(value: dict[str, Any]) -> Anchor:
     ]
     if row.extra:
         raise ValueError(f"a row has no field {next(iter(row.extra))!r}")
-    if not {row.a, row.b} <= sides or anchor.place not in get_args(Place):
+    if not {row.a, row.b} <= sides or anchor.place not in ("near", "far"):
         raise ValueError("an anchor names a response that its case lacks, or an unknown place")
     if len(verdicts) != 1 or not all(verdicts) or row.excluded:
         raise ValueError("an anchor has no valid verdict")
