@@ -37,6 +37,7 @@ from distract.stats import intervals
 from distract.studies.anchors.anchor_file import REMAKE, Anchor, AnchorSet, judge_anchor, read_verdict
 from distract.studies.eligibility import check_fit, sample
 from distract.studies.estimate import estimate_samples
+from distract.studies.project import locate_prompt
 from distract.studies.setup import Setup
 
 LEAST = 20  # anchors: with fewer, two of five checks miss a judge that changed a tenth of its verdicts
@@ -102,7 +103,12 @@ def choose_way(anchors: AnchorSet, setup: Setup, is_named: bool = False) -> Setu
     if is_named and len(own) != len(setup.protocols):
         raise UsageError(f"{path}: was made with the protocol {name}; name no other one with --protocol")
     try:
-        protocol = own[0] if own else registry.get_protocol(_locate(anchors), setup.backend)
+        if own:
+            protocol = own[0]
+        elif file := way.get("file"):
+            protocol = registry.get_protocol(locate_prompt(path or Path(), file), setup.backend)
+        else:
+            protocol = registry.get_protocol(name, setup.backend, is_recorded=True)
     except UnknownName:
         raise UsageError(
             f"{path}: its judge {anchors.judge} brings its own way of asking ({name}), which {setup.judge} lacks; name "
@@ -117,19 +123,6 @@ def choose_way(anchors: AnchorSet, setup: Setup, is_named: bool = False) -> Setu
     if is_changed:
         raise UsageError(f"{path}: its prompts are not those of today ({way.get('file', name)}); {REMAKE}")
     return setup
-
-
-def _locate(anchors: AnchorSet) -> str:
-    """Find the prompt file of anchors here or beside them; other files may run code of a stranger's."""
-    name, folders = anchors.way.get("file"), (Path(), (anchors.path or Path()).parent)
-    if name is None:
-        if anchors.protocol not in (known := registry.protocols()):
-            raise UnknownName("protocol", anchors.protocol, known)
-        return anchors.protocol
-    for place in (folder / name for folder in folders):
-        if place.suffix == ".txt" and place.is_file() and {*place.resolve().parents} & {*map(Path.resolve, folders)}:
-            return str(place)
-    raise UsageError(f"{anchors.path}: was made with --protocol {name}; name that file here, with --protocol")
 
 
 def estimate(setup: Setup, drawn: Sequence[Anchor], size: int | None = None) -> Estimate:
