@@ -42,9 +42,6 @@ class _Options(ReferenceOptions, JudgeOptions, JsonOptions):
     responses: tuple[str, ...] = setting((), "file of responses to add to --data; repeatable")
 
 
-_MODELS = ("judge", "reference_model")
-
-
 @command(_Options)
 def explain(options: _Options) -> None:
     """Find the fewest words that flip a verdict.
@@ -117,7 +114,8 @@ def _open_judge(run: LoadedRun, flips: Sequence[Flip], options: _Options) -> Ite
     from distract.studies.explain.run import estimate_most
 
     # Models that a file sets for all commands may be those of other runs.
-    typed: dict[str, str] = {name: getattr(options, name) for name in _MODELS if name in explicit_options()}
+    models = {"judge": options.judge, "reference_model": options.reference_model}
+    typed = {option: one for option, one in models.items() if one is not None and option in explicit_options()}
     manner = rerun.restore_manner(run)
     name = rerun.choose_model(run, "judge", run.parameters["judge"], typed, options.base_url)
     known = registry.protocols()  # a protocol that the judge brings needs no reference model
