@@ -12,9 +12,9 @@ from distract.cli.command import command
 from distract.cli.inquiry import Inquiry, ask
 from distract.cli.shared import EPILOG, CommandExit, echo, echo_more, print_result, safe_line
 from distract.cli.terminal import terminal
-from distract.core.errors import JudgeChanged, UsageError
+from distract.core.errors import JudgeChanged
 from distract.judging.orders import Sampling
-from distract.models.options import describe, setting
+from distract.models.options import setting
 from distract.models.ranges import LIMIT, PATH, WholeRange
 from distract.studies import options as common
 
@@ -77,14 +77,12 @@ def check(options: _Checking) -> None:
     """
     from distract.studies.anchors import session, view
     from distract.studies.execution import set_up
-    from distract.studies.project import find_hazard
+    from distract.studies.project import check_recorded
 
     frozen, name = session.read_anchors(options.file), options.judge
     if name is None:
         name = frozen.judge
-        # The file may be a stranger's.
-        if problem := find_hazard(options.file, describe(_Checking)["judge"], name):
-            raise UsageError(f"{options.file}: its judge {problem}")
+        check_recorded(options.file, "judge", name)
     setup = session.choose_way(frozen, set_up(options, terminal(), judge=name), bool(options.protocols))
     size, most = len(frozen.anchors), partial(session.estimate, setup, frozen.anchors)
     heading, about = f"judge {name} · {options.file}, {size} anchors", {"judge": name, "anchors": size}

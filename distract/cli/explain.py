@@ -8,14 +8,14 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from distract.cli.command import command
+from distract.cli.command import command, explicit_options
 from distract.cli.inquiry import Inquiry, consult
 from distract.cli.shared import echo_json, exit_with, warn
 from distract.cli.terminal import terminal
 from distract.core.printable import count
 from distract.models.options import setting
 from distract.models.ranges import COUNT, DATA_TEXT, PATH
-from distract.studies.options import JsonOptions, JudgeOptions
+from distract.studies.options import JsonOptions, JudgeOptions, ReferenceOptions, one_judge
 
 if TYPE_CHECKING:
     from distract.core.records import Case, Role
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Options(JudgeOptions, JsonOptions):
+class _Options(ReferenceOptions, JudgeOptions, JsonOptions):
     run: Path = setting(MISSING, "run folder", PATH, argument=True, metavar="RUN")
     case: str | None = setting(None, "case of the run", DATA_TEXT, argument=True, metavar="[CASE]")
-    protocols: tuple[str, ...] = setting((), "only flips by this way of asking; repeatable", flag="--protocol")
+    judge: str | None = one_judge(None, "judge of the run, if it runs code or is on another machine")
+    protocols: tuple[str, ...] = setting(
+        (), "only flips by this way of asking, or by that in a file; repeatable", flag="--protocol"
+    )
     attacks: tuple[str, ...] = setting((), "only flips under this attack; repeatable", flag="--attack")
     clearest: int | None = setting(
         None, "the N clearest flips of the run, and the words they share", COUNT, metavar="N"
@@ -44,7 +47,8 @@ def explain(options: _Options) -> None:
     """Find the fewest words that flip a verdict.
 
     Takes the flips on a CASE of a RUN, the clearest first; without CASE, that of the clearest flip. Asks the judge of
-    the run again, about parts of the rewrite. Stored replies are reused: name --store if the run had its own.
+    the run again, about parts of the rewrite. Stored replies are reused: name --store if the run had its own. The run
+    may be a stranger's: name its judge and way of asking again if they run code, or reach other machines.
     """
     from distract.core import runs
     from distract.core.errors import UsageError
@@ -56,7 +60,10 @@ def explain(options: _Options) -> None:
         raise UsageError("--clearest takes the flips of all cases; omit it, or the CASE")
     loaded = runs.load(options.run)
     warn(loaded)
-    flips = explaining.choose_flips(loaded, case, options.protocols, options.attacks, clearest)
+    protocols = rerun.load_protocols(loaded, options.protocols)
+    flips = explaining.choose_flips(loaded, case, protocols, options.attacks, clearest)
+    if protocols == [*options.protocols]:  # no file is named
+        rerun.load_protocols(loaded, rerun.locate_protocols(loaded, flips))
     explanations: list[Explanation] = []
     cases = {
         case: rerun.reopen_case(loaded, case, options.data, options.responses)
@@ -97,7 +104,7 @@ def _show_each(
 
 
 @contextmanager
-def _open_judge(run: LoadedRun, flips: Sequence[Flip], options: JudgeOptions) -> Iterator[Judge]:
+def _open_judge(run: LoadedRun, flips: Sequence[Flip], options: _Options) -> Iterator[Judge]:
     """Open the judge of a run, which must be the same as in the run; with ``--dry-run``, show the plan instead."""
     from distract.core import registry
     from distract.core.store import DEFAULT_PATH
@@ -106,14 +113,17 @@ def _open_judge(run: LoadedRun, flips: Sequence[Flip], options: JudgeOptions) ->
     from distract.studies.explain import rerun
     from distract.studies.explain.run import estimate_most
 
-    name, manner = run.parameters["judge"], rerun.restore_manner(run)
-    rerun.load_protocols(run)
+    # Models that a file sets for all commands may be those of other runs.
+    models = {"judge": options.judge, "reference_model": options.reference_model}
+    typed = {option: one for option, one in models.items() if one is not None and option in explicit_options()}
+    manner = rerun.restore_manner(run)
+    name = rerun.choose_model(run, "judge", run.parameters["judge"], typed, options.base_url)
     known = registry.protocols()  # a protocol that the judge brings needs no reference model
     needs_reference = any(flip.protocol in known and known[flip.protocol].reference for flip in flips)
     helper = rerun.reference_model(run) if needs_reference else None
-    names: dict[Role, str | None] = {"judge": name, "reference": helper[0] if helper else None}
-    for model in names.values():
-        rerun.check_server(run, model, options.base_url)
+    names: dict[Role, str | None] = {"judge": name, "reference": None}
+    if helper:
+        names["reference"] = rerun.choose_model(run, "reference_model", helper[0], typed, options.base_url)
     opened = open_models(names, narrow(options, Options))
     terminal().say(opened.notes)
     backend, reference = opened.models["judge"], opened.models.get("reference")

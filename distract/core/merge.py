@@ -11,6 +11,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 from distract.core import files, registry
-from distract.core.errors import DataError, UsageError, write_error
+from distract.core.errors import DataError, DistractError, UsageError, write_error
 from distract.core.job import FinishedRun
 from distract.core.locks import LOCK_NAME, occupy
 from distract.core.recorder import Recorder, check_folder, list_differences
@@ -147,7 +148,9 @@ def merge(shards: Sequence[ShardRun], out: Path, command: str = "") -> FinishedR
     try:
         files.make_folder(out.parent)
         beside = Path(os.path.realpath(out)).parent  # on its file system, where a link leads to another
-        with TemporaryDirectory(prefix=f".{out.name}.", suffix=".part", dir=beside) as folder:
+        _remove_leftovers(beside, out.name)
+        # The lock tells the part of a merge that goes on from that of one that was killed.
+        with TemporaryDirectory(prefix=f".{out.name}.", suffix=".part", dir=beside) as folder, occupy(Path(folder)):
             part = Path(folder) / "run"
             with Recorder(part, parameters, header.source, keep_text, versions=header.versions) as record:
                 for plan in _merge_plans(shards):
@@ -171,6 +174,23 @@ def merge(shards: Sequence[ShardRun], out: Path, command: str = "") -> FinishedR
     rows, rewrites = open_records(out)
     run = LoadedRun(out, parameters, rows, rewrites, None, text, source=header.source, cases=cases)
     return FinishedRun(study, run, total)
+
+
+def _remove_leftovers(beside: Path, name: str) -> None:
+    """Remove what merges into a folder left where they were killed; a part that holds anything else stays."""
+    is_part = re.compile(rf"\.{re.escape(name)}\.[a-z0-9_]{{8}}\.part").fullmatch
+    for folder in [path for path in beside.glob(".*.part") if is_part(path.name) and not path.is_symlink()]:
+        with suppress(OSError, DistractError):
+            run, names = folder / "run", {path.name for path in folder.iterdir()}
+            written = [*run.iterdir()] if "run" in names and not run.is_symlink() else []
+            is_own = all(_OWN_FILE.fullmatch(path.name) for path in written) and not run.is_symlink()
+            if is_own and {LOCK_NAME} <= names <= {LOCK_NAME, "run"}:
+                with occupy(folder):
+                    for path in written:
+                        files.remove(path)
+                    if "run" in names:
+                        run.rmdir()
+                folder.rmdir()
 
 
 def _check_out(shards: Sequence[ShardRun], out: Path) -> None:

@@ -108,6 +108,11 @@ def installed() -> Iterator[EntryPoint]:
         yield from entry_points(group=group)
 
 
+def is_file(name: str) -> bool:
+    """Whether a name is that of a file of the user's own."""
+    return _FILE.fullmatch(name) is not None
+
+
 def own_plugins(names: Iterable[str]) -> dict[str, dict[str, OwnPlugin]]:
     """Return those of the names that come from files, by group."""
     chosen = {*names}
@@ -177,8 +182,8 @@ def problems() -> tuple[str, ...]:
     return tuple(problem for group in _kinds for problem in _load(group)[1])
 
 
-def get_protocol(name: str, judge: Backend | None = None) -> Protocol:
-    """Look up a protocol by name, among those that the judge brings first."""
+def get_protocol(name: str, judge: Backend | None = None, is_recorded: bool = False) -> Protocol:
+    """Look up a protocol by name, among those that the judge brings first; a recorded name loads no file."""
     own = {protocol.name: protocol for protocol in own_protocols(judge)} if judge else {}
     if name in own:
         return own[name]
@@ -186,6 +191,8 @@ def get_protocol(name: str, judge: Backend | None = None) -> Protocol:
         raise UsageError(
             f"--protocol {name}: this judge answers only its own protocol, {', '.join(own)}; remove the option"
         )
+    if is_recorded:
+        return look_up("protocol", name, protocols())
     return find_plugin("distract.judges", Protocol, "protocol", name, protocols())
 
 
@@ -243,9 +250,14 @@ def get_study(name: str) -> Study[Any]:
 
 
 def find_plugin(group: str, kind: type[P], noun: str, name: str, known: Mapping[str, P]) -> P:
-    """Find a plug-in among those that are known, or in the file of that name."""
+    """Find a plug-in that the user names among those that are known, or in the file of that name."""
     if file := _FILE.fullmatch(name):
         return load_own(group, kind, Path(file[1]), file[2])
+    return look_up(noun, name, known)
+
+
+def look_up(noun: str, name: str, known: Mapping[str, P]) -> P:
+    """Find a plug-in that data name among those that are known: a file of that name may be a stranger's code."""
     if name not in known:
         raise UnknownName(noun, name, known, "; ".join(problems()))
     return known[name]

@@ -131,6 +131,22 @@ def find_hazard(file: Path, setting: Setting, value: object) -> str | None:
     return None
 
 
+def check_recorded(file: Path, option: str, value: str) -> None:
+    """Refuse what a file of data or a run names to be opened, if a stranger must not name it."""
+    # Paths in it start in the current folder.
+    if problem := find_hazard(Path(file.name), Setting(None, "", TEXT, flag=f"--{option}"), value):
+        raise UsageError(f"{file}: its {option.replace('-', ' ')} {problem}")
+
+
+def locate_prompt(file: Path, name: str) -> str:
+    """Find a prompt that a file of data names, here or beside that file; other files may run code of a stranger's."""
+    folders = (Path(), file.parent)
+    for place in (folder / name for folder in folders):
+        if place.suffix == ".txt" and place.is_file() and {*place.resolve().parents} & {*map(Path.resolve, folders)}:
+            return str(place)
+    raise UsageError(f"{file}: was made with --protocol {name}; name that file here, with --protocol")
+
+
 def _is_foreign(text: str) -> bool:
     from distract.models.server.addresses import OPENAI, is_near, parse_address
 

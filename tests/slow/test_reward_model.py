@@ -118,7 +118,7 @@ def test_sycophancy_flips_it_and_null_does_not(longer: Path, run: Callable[..., 
     assert (Path("q/rows.jsonl").read_bytes(), Path("q/summary.json").read_bytes()) == (rows, summary)
     assert run("gate", "r", "--max-flip-rate", "0.05").code == 1
     case = distract.Run.read("r").flips()[0].case
-    explained = run("explain", "r", case)
+    explained = run("explain", "r", case, "--judge", longer)  # its folder is elsewhere
     assert explained.code == 0, explained.err
     assert "reward by score under sycophancy" in explained.words
     assert run("attack", "--judge", longer, "--dry-run").code == 0

@@ -367,6 +367,62 @@ def test_smallest_change_is_described_in_words(one: MinimalFlip, message: str) -
     assert message in describe_smallest(one)
 
 
+@each(
+    "change, again, message",
+    (
+        lambda r: r["parameters"].update(judge="python:evil.py:f"),
+        HOW[:2],
+        "r: its judge names a file that runs code or",
+    ),
+    (lambda r: r["parameters"].update(judge=" ./evil.toml"), HOW[:2], "name it on the command line, with --judge"),
+    (lambda r: r["parameters"].update(judge="vllm:../evil"), HOW[:2], "r: its judge leads out of the folder of this"),
+    (lambda r: r["parameters"].update(judge="https://e.example#m"), HOW[:2], "r: its judge names a server on another"),
+    (lambda r: r["parameters"].update(judge="http://127.0.0.1:9#m"), HOW[:2], "model was planted:bold, is now"),
+    (lambda r: r.update(source={"data": "../d.jsonl"}), ("--data", "d.jsonl"), "r: its data leads out of the folder"),
+    (
+        lambda r: r.update(source={"data": "d.jsonl", "responses": ["/etc"]}),
+        ("--data", "d.jsonl"),
+        "its data leads out",
+    ),
+)
+def test_stranger_names_nothing_that_is_opened(
+    run: Run, change: Callable[[dict[str, Any]], object], again: tuple[str, ...], message: str
+) -> None:
+    write_run(run)
+    for path in ("evil.py", "evil.toml"):
+        Path(path).write_text("open('mark', 'x')\n")
+    change_record("r/run.json", change)
+    forget_cases()
+    Path("distract.toml").write_text("judge = 'planted:bold'\n")  # which names no judge of this run
+    ran = run("explain", "r", "flips")
+    assert (ran.code, ran.out, message in ran.err) == (2, "", True), ran.err
+    ran = run("explain", "r", "flips", *again)
+    assert (ran.code, "enough" in ran.out) == (0, True), ran.err
+    assert not Path("mark").exists()
+
+
+def test_row_of_a_stranger_names_no_code(run: Run) -> None:
+    write_run(run)
+    Path("evil.py").write_text("open('mark', 'x')\n")
+    text = Path("r/rows.jsonl").read_text()
+    Path("r/rows.jsonl").write_text(text.replace('"protocol": "pairwise"', '"protocol": "./evil.py"'))
+    assert Path("r/rows.jsonl").read_text() != text
+    change_record("r/run.json", lambda record: forge(record, ["./evil.py"], "./evil.py"))
+    ran = run("explain", "r", "flips")
+    assert (ran.code, "unknown protocol './evil.py'" in ran.err) == (2, True), ran.err
+    change_record("r/run.json", lambda record: forge(record, {"./evil.py": "0"}, ["./evil.py"]))
+    ran = run("explain", "r", "flips")
+    assert (ran.code, "r: was made with --protocol ./evil.py; name that file here" in ran.err) == (2, True), ran.err
+    assert not Path("mark").exists()
+
+
+def forge(record: dict[str, Any], own_code: object, files: object) -> None:
+    parameters = record["parameters"]
+    (rules,) = parameters["protocols"].values()
+    parameters |= {"protocols": {"./evil.py": rules}, "own_code": own_code}
+    record["source"]["files"] = {"distract.judges": files}
+
+
 def test_servers_are_never_taken_from_the_run(tmp_path: Path) -> None:
     def arguments(server: str, address: str | None = None) -> None:
         run = LoadedRun(tmp_path, {"identity": {"server": server}, "reference": None}, (), (), None, None)

@@ -1,10 +1,12 @@
 """Attacks, protocols and rating systems from a file of the user's own."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import write_rows
 from command_result import Run, check_refusal
 
 import distract
@@ -75,14 +77,18 @@ def test_protocol_from_a_file(name: str, protocol: str, run: Run) -> None:
     forget()
     assert run("report", "a").code == 0
     assert run("gate", "a", "--max-flip-rate", "0.5").code in (1, 3)
-    explained = run("explain", "a", case)
+    again = ("--protocol", name) if name.endswith(".py") else ()
+    if again:  # the run may be a stranger's
+        check_refusal(run("explain", "a", case), "a: was made with --protocol way.py; name that file here, with --prot")
+    explained = run("explain", "a", case, *again)
     assert explained.code == 0
     assert f"{protocol} under" in explained.out
     forget()
     Path(name).write_text(f"{Path(name).read_text()} ")
-    check_refusal(run("explain", "a", case), f"{Path(name)}: has changed since a used it")
+    check_refusal(run("explain", "a", case, *again), f"{Path(name)}: has changed since a used it")
     Path(name).unlink()
-    assert "no such file" in run("explain", "a", case).err
+    assert ("no such file" if again else "name that file here") in run("explain", "a", case, *again).err
+    check_refusal(run("explain", "a", case, "--protocol", "shout.py"), "shout.py: defines no Protocol")
 
 
 def test_python_takes_files_too() -> None:
@@ -174,4 +180,24 @@ def test_what_a_protocol_prints_stays_out_of_an_explanation(run: Run) -> None:
     Path("way.py").write_text(PROTOCOL.replace("    (reply,)", "    print('{}')\n    (reply,)"))
     base = ("--judge", "planted:longer", "--protocol", "./way.py", "--attack", "prolixity", "--limit", 3)
     assert run("attack", *base, "--out", "a").code == 0
-    assert run("explain", "a", "--json", "--store", "other").document["flips"]
+    assert run("explain", "a", "--json", "--store", "other", "--protocol", "way.py").document["flips"]
+
+
+def test_names_in_data_load_no_file(run: Run) -> None:
+    Path("evil.py").write_text(f"open('mark', 'x')\n{ATTACK}{RATING}")
+    row = {"prompt": "Why?", "original": "It is so.", "rewrite": "It is so!", "label": "faithful", "style": "./evil.py"}
+    write_rows("set.jsonl", [row])
+    check_refusal(run("check", "--labelled", "set.jsonl"), "unknown attack './evil.py'")
+    responses = [{"author": author, "text": f"{author} is {author * size}."} for size, author in enumerate("xyz", 1)]
+    write_rows(
+        "three.jsonl", [{"id": f"c{number}", "prompt": f"{number}?", "responses": responses} for number in (1, 2)]
+    )
+    ran = run("leaderboard", "--judge", "planted:longer", "--data", "three.jsonl", "--out", "b")
+    assert ran.code == 0, ran.err
+    text = Path("b/run.json").read_text()
+    Path("b/run.json").write_text(re.sub(r'"name": "(bradley-terry|elo|win-rate)"', '"name": "./evil.py"', text))
+    assert Path("b/run.json").read_text() != text
+    for command in ("report", "card"):
+        ran = run(command, "b")
+        assert (ran.code, "unknown rating system './evil.py'" in ran.err) == (2, True), ran.err
+    assert not Path("mark").exists()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir
 from dataclasses import replace
@@ -18,8 +19,9 @@ from loops import each
 from shard_runs import STUDIES, contents, join, judge, judge_shards, prepare, say
 
 import distract
-from distract.core import merge, runs
+from distract.core import files, merge, runs
 from distract.core.errors import BackendError, DistractError, UsageError
+from distract.core.locks import LOCK_NAME, occupy
 from distract.core.records import Reply, Request
 from distract.core.shard import MOST, Shard
 from distract.core.usage import Tally
@@ -134,6 +136,35 @@ def test_interrupted_merge_changes_nothing_and_can_be_repeated(monkeypatch: pyte
     assert contents(Path("merged")) == before
     assert not [*Path().glob("*other*"), *Path().glob(".*part")]
     assert contents(join(paths)) == contents(judge(prepare("meta")))
+
+
+def test_part_of_a_killed_merge_is_removed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths, move = judge_shards("meta", 2), files.move
+    names = ("merged.killed_1", "merged.killed_2", "merged.has_more", "merged.has_link", "merged.mine", "m.killed_1")
+    killed, *others = [Path(f".{name}.part") for name in names]
+
+    def copy(path: Path, target: Path) -> None:
+        for folder in (killed, *others):
+            shutil.copytree(path.parent, folder)
+        move(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "move", copy)
+        before = contents(join(paths))
+    empty, more, link, *_ = others
+    shutil.rmtree(empty / "run")  # killed at once
+    (more / "run" / "notes.txt").touch()
+    shutil.rmtree(link / "run")
+    (link / "run").symlink_to(paths[0].resolve())
+    with occupy(killed):  # as a merge that lives
+        join(paths)
+    assert [*(killed / "run").glob("rows.jsonl")]
+    (killed / LOCK_NAME).touch()  # the test has removed it
+    shards = [contents(path) for path in paths]
+    assert contents(join(paths)) == before
+    assert {*Path().glob(".m*.part")} == {*others} - {empty}
+    assert (contents(more / "run"), [contents(path) for path in paths]) == (before | {"notes.txt": b""}, shards)
+    assert [*(others[-1] / "run").glob("rows.jsonl")]
 
 
 def test_merge_replaces_no_run_that_was_made_otherwise() -> None:

@@ -1,6 +1,8 @@
 """Test strategies: kinds of texts, written cases and cases from data, and how each shrinks."""
 
+import os
 import re
+import stat
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -274,6 +276,21 @@ def test_model_may_be_slow() -> None:
     assert {HealthCheck.too_slow, HealthCheck.data_too_large} < set(profile.suppress_health_check)
     # The check of fixtures does not concern time.
     assert HealthCheck.function_scoped_fixture not in profile.suppress_health_check
+
+
+def test_failing_examples_are_nobody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    previous = os.umask(0o002)
+    try:
+        profile = strategies.unhurried(derandomize=False)
+        assert profile.database is not None
+        assert not Path(".distract").exists()
+        profile.database.save(b"key", b"value")
+    finally:
+        os.umask(previous)
+    assert [*profile.database.fetch(b"key")] == [b"value"]
+    modes = {folder: stat.S_IMODE(Path(folder).stat().st_mode) for folder in (".distract", ".distract/examples")}
+    assert {*modes.values()} == {0o700}
 
 
 def test_user_settings_take_precedence() -> None:

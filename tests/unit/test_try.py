@@ -232,4 +232,4 @@ def test_attack_and_explain_use_the_file(run: Any) -> None:
     assert (parameters["judge"], [*parameters["protocols"]]) == ("j.toml", ["j"])
     assert parameters["identity"]["model"] == "planted:longer"
     case = distract.Run.read("r").flips()[0].case
-    assert run("explain", "r", case).code == 0
+    assert run("explain", "r", case, "--judge", "j.toml").code == 0

@@ -13,7 +13,9 @@ def systems() -> Mapping[str, RatingSystem]:
     return registry.plugins("distract.leaderboards", RatingSystem)
 
 
-def get_system(name: str) -> RatingSystem:
-    """The rating system with that current or former name."""
+def get_system(name: str, is_recorded: bool = False) -> RatingSystem:
+    """The rating system with that current or former name; a recorded name loads no file."""
     present = next((system.name for system in systems().values() if system.former == name), name)
+    if is_recorded:
+        return registry.look_up("rating system", present, systems())
     return registry.find_plugin("distract.leaderboards", RatingSystem, "rating system", present, systems())

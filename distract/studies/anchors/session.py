@@ -45,6 +45,7 @@ from distract.stats import intervals
 from distract.stats.measures import headline
 from distract.studies.eligibility import check_fit, sample
 from distract.studies.estimate import estimate_samples
+from distract.studies.project import locate_prompt
 from distract.studies.setup import Setup
 
 FORMAT = "distract anchors 1"
@@ -218,7 +219,8 @@ def choose_way(anchors: AnchorSet, setup: Setup, is_named: bool = False) -> Setu
             f"{path}: its judge {anchors.judge} brings its own way of asking ({name}), which {setup.judge} lacks; name "
             "that judge, or one of its kind, with --judge"
         )
-    protocol = own[0] if own else registry.get_protocol(_locate(anchors) if "file" in way else name, setup.backend)
+    recorded = locate_prompt(path or Path(), way["file"]) if "file" in way and not own else name
+    protocol = own[0] if own else registry.get_protocol(recorded, setup.backend)
     setup = replace(setup, protocols=(protocol,), manner=anchors.manner)
     is_changed = protocol.name != name or way.get("checksum", "") not in ("", registry.code_checksum(protocol))
     for one in anchors.anchors if not is_changed else ():
@@ -227,15 +229,6 @@ def choose_way(anchors: AnchorSet, setup: Setup, is_named: bool = False) -> Setu
     if is_changed:
         raise UsageError(f"{path}: its prompts are not those of today ({way.get('file', name)}); {REMAKE}")
     return setup
-
-
-def _locate(anchors: AnchorSet) -> str:
-    """Find the prompt file of anchors here or beside them; other files may run code of a stranger's."""
-    name, folders = anchors.way["file"], (Path(), (anchors.path or Path()).parent)
-    for place in (folder / name for folder in folders):
-        if place.suffix == ".txt" and place.is_file() and {*place.resolve().parents} & {*map(Path.resolve, folders)}:
-            return str(place)
-    raise UsageError(f"{anchors.path}: was made with --protocol {name}; name that file here, with --protocol")
 
 
 def estimate(setup: Setup, drawn: Sequence[Anchor], size: int | None = None) -> Estimate:

@@ -289,4 +289,4 @@ def _check_item(item: Item) -> CheckedRewrite:
 def _find_attack(style: str) -> Attack:
     """Find the attack of that name, or the only one that begins like it: sycophantic, sycophancy."""
     alike = [name for name in registry.attacks() if len(style) >= ALIKE and name[:ALIKE] == style[:ALIKE].lower()]
-    return registry.get_attack(alike[0] if len(alike) == 1 else style)
+    return registry.look_up("attack", alike[0] if len(alike) == 1 else style, registry.attacks())

@@ -6,7 +6,7 @@ Any difference is reported before anything is paid for.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from distract.core import registry
 from distract.core.errors import DataError, UsageError
@@ -17,6 +17,8 @@ from distract.judging.orders import Manner
 from distract.models.opener import OWN_KEY
 from distract.models.options import flag
 from distract.models.server.addresses import OPENAI
+from distract.studies.attack.flips import Flip
+from distract.studies.project import check_recorded, locate_prompt
 
 _OPTIONS: Mapping[str, str] = {
     **{name: flag(name) for name in ("engine", "revision", "dtype", "quantization", "max_length", "tensor_parallel")},
@@ -36,6 +38,9 @@ def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence
     spec, files = (source.get("data"), source.get("responses")) if data is None else (data, list(responses))
     if not isinstance(spec, str) or not isinstance(files, list) or not all(isinstance(file, str) for file in files):
         raise DataError("does not record where the data are; name them with --data", path=run.path / "run.json")
+    if data is None:
+        for place in (spec, *files):
+            check_recorded(run.path, "data", place)
     try:
         loaded = datasets.load(spec, files, run.parameters["seed"])
     except UsageError as error:
@@ -50,13 +55,31 @@ def reopen_case(run: LoadedRun, name: str, data: str | None, responses: Sequence
     return case
 
 
-def load_protocols(run: LoadedRun) -> None:
-    """Load the protocols that a run took from files of the user's own."""
-    files = (run.source or {}).get("files", {})
-    for path in files.get("distract.judges", ()) if isinstance(files, dict) else ():
-        protocol = registry.get_protocol(str(path))
-        if run.parameters.get("own_code", {}).get(protocol.name) != registry.code_checksum(protocol):
-            raise UsageError(f"{path}: has changed since {run.path} used it; run the attack again")
+def load_protocols(run: LoadedRun, named: Iterable[str]) -> list[str]:
+    """Load those protocols that are named by files of the user's own, and return the names of all."""
+    names, recorded = list[str](), _read_own_code(run)
+    for name in named:
+        if registry.is_file(name):
+            file, protocol = name, registry.get_protocol(name)
+            name = protocol.name
+            if name in run.parameters["protocols"] and recorded.get(name) != registry.code_checksum(protocol):
+                raise UsageError(f"{file}: has changed since {run.path} used it; run the attack again")
+        names.append(name)
+    return names
+
+
+def locate_protocols(run: LoadedRun, flips: Iterable[Flip]) -> list[str]:
+    """Locate the files of a run's protocols, if any of these flips is by one."""
+    files = (run.source or {}).get("files")
+    paths = files.get("distract.judges") if isinstance(files, dict) else None
+    if not isinstance(paths, list) or _read_own_code(run).keys().isdisjoint(flip.protocol for flip in flips):
+        return []
+    return [locate_prompt(run.path, str(path)) for path in paths]
+
+
+def _read_own_code(run: LoadedRun) -> Mapping[str, object]:
+    own = run.parameters.get("own_code")
+    return own if isinstance(own, dict) else {}
 
 
 def restore_manner(run: LoadedRun) -> Manner:
@@ -77,7 +100,16 @@ def reference_model(run: LoadedRun) -> tuple[str, object] | None:
     return reference["name"], reference.get("model")
 
 
-def check_server(run: LoadedRun, name: str | None, address: str | None) -> None:
+def choose_model(run: LoadedRun, option: str, name: str, typed: Mapping[str, str], address: str | None) -> str:
+    """Choose what the user names with an option, else the model that the run names, which may be a stranger's."""
+    if option in typed:
+        return typed[option]
+    check_recorded(run.path, option.replace("_", "-"), name)
+    check_server(run, name, address)
+    return name
+
+
+def check_server(run: LoadedRun, name: str, address: str | None) -> None:
     """Fail if the server is not named, before looking for a key that may belong to another one.
 
     The run does not supply it: whoever made the run would learn the key.
@@ -88,10 +120,10 @@ def check_server(run: LoadedRun, name: str | None, address: str | None) -> None:
         for identity in identities
         if isinstance(identity, dict) and isinstance(identity.get("server"), str)
     }
-    if (name or "").startswith("openai:") and address is None and servers and OPENAI not in servers:
+    if name.startswith("openai:") and address is None and servers and OPENAI not in servers:
         raise UsageError(f"{name} ran at {', '.join(sorted(servers))}; name it with --base-url")
-    if (name or "").startswith(("http:", "https:")) and address is None and os.environ.get(OWN_KEY):
-        server = (name or "").partition("#")[0]
+    if name.startswith(("http:", "https:")) and address is None and os.environ.get(OWN_KEY):
+        server = name.partition("#")[0]
         raise UsageError(f"the run names the server {server}; to send it the key in {OWN_KEY}, add --base-url {server}")
 
 

@@ -65,7 +65,7 @@ def explain_flips(
     """Search for the smallest part of each flip."""
     has_reference = run.parameters.get("reference") is not None
     for flip in flips:
-        before, protocol = judge.tally.stored, registry.get_protocol(flip.protocol, judge.backend)
+        before, protocol = judge.tally.stored, registry.get_protocol(flip.protocol, judge.backend, is_recorded=True)
         plan = search_flip(flip, cases[flip.case], protocol, judge.manner, has_reference)
         with redirect_output():
             smallest = judge.run(stop_unanswered(plan))

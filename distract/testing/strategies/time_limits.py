@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, settings
@@ -17,6 +18,16 @@ MAX_EXAMPLES = 20  # default number of examples: each one costs calls
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 """Health checks of speed and size, which mean nothing if a model takes seconds."""
+
+
+class _ExampleDatabase(DirectoryBasedExampleDatabase):
+    """Keeps failing examples in a folder for this user only."""
+
+    def save(self, key: bytes, value: bytes) -> None:
+        """Save an example; without one, there is no folder."""
+        with suppress(OSError):  # a folder that cannot be written keeps none
+            files.make_folder(EXAMPLES)
+        super().save(key, value)
 
 
 def unhurried(**more: Any) -> settings:
@@ -42,5 +53,5 @@ def unhurried(**more: Any) -> settings:
     # Hypothesis rejects a database for examples that are the same every time.
     if not more.get("derandomize", active.derandomize):
         files.check_links(EXAMPLES)
-        defaults["database"] = DirectoryBasedExampleDatabase(EXAMPLES)
+        defaults["database"] = _ExampleDatabase(EXAMPLES)
     return settings(**{**defaults, **more})

@@ -87,7 +87,9 @@ def renaming_notes(specs: Sequence[str]) -> list[str]:
 
 def restore_systems(records: Sequence[Mapping[str, Any]]) -> tuple[SystemChoice, ...]:
     """Restore the rating systems of a run."""
-    choices = tuple(SystemChoice(ratings.get_system(record["name"]), record["parameters"]) for record in records)
+    choices = tuple(
+        SystemChoice(ratings.get_system(record["name"], is_recorded=True), record["parameters"]) for record in records
+    )
     for choice in choices:
         check_parameters(choice.system, choice.parameters)
     return choices
