@@ -259,14 +259,13 @@ def open_input(path: Path) -> BinaryIO:
     """Open a user's file for reading."""
     try:
         return path.open("rb")
-    except FileNotFoundError:
-        raise DataError("no such file", path=path) from None
-    except IsADirectoryError:
-        raise DataError("is a directory; name a file in it", path=path) from None
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
-    except ValueError as error:
-        raise DataError(f"cannot be read: {error}", path=path) from error
+    except (OSError, ValueError) as error:
+        kinds: dict[type, str] = {
+            FileNotFoundError: "no such file",
+            IsADirectoryError: "is a directory; name a file in it",
+        }
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DataError(kinds.get(type(error), f"cannot be read: {reason}"), path=path) from error
 
 
 def read_bytes(path: Path, most: int | None = None) -> bytes:

@@ -38,7 +38,12 @@ def stream_lines(file: BinaryIO, path: str) -> Iterator[Object]:
 
 
 def stream_array(file: BinaryIO, path: str) -> Iterator[Object]:
-    return _parse_array(_JsonText(path, file))
+    text = _JsonText(path, file)
+    if text.next_char() != "[":
+        text.fail("expected a JSON array")
+    yield from _read_items(text)
+    if text.next_char():
+        text.fail("unexpected text after the end of the array")
 
 
 def stream_objects(file: BinaryIO, path: str) -> Iterator[Object]:
@@ -153,14 +158,6 @@ def _parse_lines(lines: Iterable[str], path: str) -> Iterator[Object]:
             hint = "" if line.endswith("\n") else "; the file may be truncated"
             raise DataError(f"not valid JSON ({flaw(error)}){hint}", path=path, line=number) from error
         yield number, _check_object(value, path, number)
-
-
-def _parse_array(text: _JsonText) -> Iterator[Object]:
-    if text.next_char() != "[":
-        text.fail("expected a JSON array")
-    yield from _read_items(text)
-    if text.next_char():
-        text.fail("unexpected text after the end of the array")
 
 
 def _read_items(text: _JsonText) -> Iterator[Object]:

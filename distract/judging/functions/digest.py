@@ -42,8 +42,9 @@ _IGNORED = re.compile(
 )
 """What leads to a key, which says who asks and not what, or to what differs between processes: the name of a module,
 which ``load_file`` made up, and a hash in transformers."""
-Parts = list[tuple[str, Any]]
-"""The values in a value, with what leads to each."""
+Part = tuple[str, Any]
+"""What leads to a value in another one, and that value."""
+Parts = list[Part]
 Taken = tuple[str | None, Parts]
 """What a value is, and its parts; None for a set, whose elements come in any order."""
 
@@ -143,10 +144,9 @@ class State:
                     digest = _hash(tag, *[self.describe(part, name) for name, part in parts])
             except UsageError:
                 raise
-            except RecursionError:
-                self._refuse(value, "is nested too deeply to be described")
-            except Exception:
-                self._refuse(value, "cannot be described")
+            except Exception as error:
+                is_deep = isinstance(error, RecursionError)
+                self._refuse(value, "is nested too deeply to be described" if is_deep else "cannot be described")
             del self._begun[address]
             self._digests[address] = digest
         if len(self._path) <= 4 and len(self._places) < 10_000:
@@ -166,7 +166,8 @@ class State:
     def _take(self, value: Any, kind: type) -> Taken:
         if kind in (list, tuple, dict) and len(value) > 100:
             plain = (*value, *value.values()) if kind is dict else value
-            if _PLAIN.issuperset(map(type, plain)) and not (kind is dict and any(map(_is_secret, value))):
+            has_key = kind is dict and any(_IGNORED.search(key) for key in value if type(key) is str)
+            if _PLAIN.issuperset(map(type, plain)) and not has_key:
                 return self._hash_bytes(value, kind.__name__, marshal.dumps(plain, 2)).hex(), []
         if kind in (list, tuple):
             return kind.__name__, _label("[{}]", enumerate(value))
@@ -215,15 +216,13 @@ class State:
         if modules.is_library_module(module) or modules.is_library_module(top):
             return f"module {module.__name__}", []
         self._add_source(modules.find_file(module))
-        own = [(name, part) for name, part in _list_attributes(module) if not isinstance(part, ModuleType)]
-        return _name_parts("module", [pair for pair in own if not pair[0].startswith(".__")])
+        own = [one for one in _list_attributes(module) if one[0][:3] != ".__" and not isinstance(one[1], ModuleType)]
+        return _name_parts("module", own)
 
-    def _list_globals(
-        self, space: dict[str, Any], read: list[str], names: list[str], *above: ModuleType
-    ) -> Iterator[tuple[str, Any]]:
+    def _list_globals(self, space: dict[str, Any], read: list[str], names: list[str], *above: object) -> Iterator[Part]:
         """List the globals that code reads, those of the user's modules that it names by attribute included."""
         for name in read:
-            if name not in space or _is_special(name):
+            if name not in space or name[:2] == name[-2:] == "__":
                 continue
             value = space[name]
             if isinstance(value, ModuleType) and (file := modules.find_file(value)):
@@ -235,9 +234,8 @@ class State:
 
     def _take_class(self, kind: type) -> Taken:
         module = sys.modules.get(kind.__module__)
-        namesake = functools.reduce(
-            lambda holder, name: getattr(holder, name, None), kind.__qualname__.split("."), module
-        )
+        names = kind.__qualname__.split(".")
+        namesake: object = functools.reduce(lambda holder, name: getattr(holder, name, None), names, module)
         is_named = modules.is_library_module(module) and (namesake is kind or hasattr(module, "__file__"))
         if not kind.__flags__ & 1 << 9 or is_named:  # 1 << 9: made by `class`
             return f"class {kind.__module__}.{kind.__qualname__}", []
@@ -245,7 +243,7 @@ class State:
         parts: Parts = [("", base) for base in (type(kind), *kind.__bases__)]
         for name, part in sorted(vars(kind).items()):
             for one in _unwrap_descriptor(part):
-                is_left_out = one is part and _is_special(name)
+                is_left_out = one is part and name[:2] == name[-2:] == "__"
                 if isinstance(one, FunctionType):  # those that a decorator makes follow from the rest
                     is_left_out = (file and one.__code__.co_filename.startswith("<")) or "__annotate" in name
                 parts += [] if is_left_out else [(f"class {kind.__qualname__}.{name}", one)]
@@ -323,14 +321,6 @@ def _hash(tag: str, *parts: Any) -> bytes:
 
 def _encode(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
-
-
-def _is_special(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
-
-
-def _is_secret(key: object) -> bool:
-    return isinstance(key, str) and bool(_IGNORED.search(key))
 
 
 def _is_of_library(name: str, value: object) -> bool:
