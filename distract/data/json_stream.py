@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from io import BufferedReader, RawIOBase, TextIOWrapper
+from io import BufferedReader, RawIOBase, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
@@ -30,7 +30,9 @@ Object = tuple[int, dict[str, Any]]
 
 
 def read_lines(text: str, path: str) -> Iterator[Item]:
-    return (Item(value, path, line) for line, value in _parse_lines(_split_lines(text), path))
+    # Without this newline, or with str.splitlines, lines would also end at characters that JSON strings may hold.
+    lines = StringIO(text, newline="\n")
+    return (Item(value, path, line) for line, value in _parse_lines(lines, path))
 
 
 def stream_lines(file: BinaryIO, path: str) -> Iterator[Object]:
@@ -136,15 +138,6 @@ def _report_encoding(error: UnicodeError, path: str, line: int) -> DataError:
 def find_encoding(begin: bytes) -> str:
     """The encoding of a text by its byte order mark."""
     return "utf-16" if begin.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-
-
-def _split_lines(text: str) -> Iterator[str]:
-    # str.splitlines would also split at characters that are legal inside JSON strings.
-    start = 0
-    while end := text.find("\n", start) + 1:
-        yield text[start:end]
-        start = end
-    yield text[start:]
 
 
 def _parse_lines(lines: Iterable[str], path: str) -> Iterator[Object]:
