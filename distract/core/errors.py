@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import importlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -100,6 +101,16 @@ def list_names(names: Sequence[str]) -> str:
 def install_command(extra: str) -> str:
     limits = "" if extra == "vllm" else "-c constraints.txt "  # vLLM pins a torch of its own
     return f'pip install {limits}".[{extra}]" in the source folder of distract'
+
+
+def import_library(module: str, extra: str, user: str) -> Any:
+    """Import a module that need not be installed, and return its package; ``user`` names what needs it."""
+    package = module.partition(".")[0]
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise UsageError(f"{user} needs {package}, which is not installed: {install_command(extra)}") from error
+    return sys.modules[package]
 
 
 def write_error(error: OSError, path: object, remedy: str) -> Exception:
