@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import difflib
 import errno
-import importlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -105,12 +104,11 @@ def install_command(extra: str) -> str:
 
 def import_library(module: str, extra: str, user: str) -> Any:
     """Import a module that need not be installed, and return its package; ``user`` names what needs it."""
-    package = module.partition(".")[0]
     try:
-        importlib.import_module(module)
+        return __import__(module)
     except ImportError as error:
+        package = module.partition(".")[0]
         raise UsageError(f"{user} needs {package}, which is not installed: {install_command(extra)}") from error
-    return sys.modules[package]
 
 
 def write_error(error: OSError, path: object, remedy: str) -> Exception:
