@@ -168,7 +168,9 @@ class CallStream:
             is_lost = isinstance(reply, BaseException) and is_disconnection(reply)
             if not is_lost or attempt == ATTEMPTS or self._is_halted:
                 break
-            delay = pause(attempt)
+            from distract.models.server.requests import backoff
+
+            delay = backoff(PAUSE, attempt, random.Random())
             self._begun[ticket] = time.monotonic() + delay  # the pause is not the call's time
             await asyncio.sleep(delay) if self._loops else time.sleep(delay)
         if room is self._room:
@@ -311,13 +313,6 @@ def is_disconnection(error: BaseException) -> bool:
             break
         error = earlier
     return False
-
-
-def pause(attempt: int) -> float:
-    """Seconds to wait after a failed attempt, as for a server."""
-    from distract.models.server.requests import backoff
-
-    return backoff(PAUSE, attempt, random.Random())
 
 
 class Loops:

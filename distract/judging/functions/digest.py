@@ -71,11 +71,9 @@ def identify(function: JudgeFunction, places: dict[str, bytes] | None = None) ->
         parts = (*_describe_code(target, function.origin), *values)
     else:
         parts = [State(function.name, {} if places is None else places).describe_judge(function, target).hex()]
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{len(part)}:{part}".encode(errors="surrogatepass"))
+    code = hashlib.sha256(_encode("".join(f"{len(part)}:{part}" for part in parts))).hexdigest()
     version = {"version": function.version} if function.version else {}
-    return {"engine": "function", "model": function.name, "code": digest.hexdigest(), **version}
+    return {"engine": "function", "model": function.name, "code": code, **version}
 
 
 def unwrap(function: Any) -> Any:

@@ -101,8 +101,7 @@ def _read(source: bytes) -> tuple[str, list[tuple[int, str, bool]]]:
         if isinstance(node, ast.Import):
             imports += [(0, alias.name, False) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            module = [node.module] if node.module else []
-            imports += [(node.level, ".".join([*module, alias.name]), False) for alias in node.names]
+            imports += [(node.level, f"{node.module or ''}.{one.name}".lstrip("."), False) for one in node.names]
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _IMPORTERS:
             texts = [part.value for part in node.args[:1] if isinstance(part, ast.Constant) and type(part.value) is str]
             names = [(len(text) - len(text.lstrip(".")), text.lstrip(".")) for text in texts]
