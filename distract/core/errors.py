@@ -181,9 +181,9 @@ def describe_error(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = f"{name}: {error}".removesuffix(": ")
-    except BaseException as failure:
-        if isinstance(failure, StopSignal):
-            raise
+    except StopSignal:
+        raise
+    except BaseException:
         return name
     return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} […]"
 

@@ -55,11 +55,10 @@ _KINDS = {
 
 def is_stream(path: Path) -> bool:
     """Whether a user's path leads to something that takes text and cannot be replaced: a device, a pipe, stdout."""
-    try:
+    with suppress(OSError):
         mode = path.stat().st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or _standard_stream(path) is not None
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or _standard_stream(path) is not None
+    return False
 
 
 def check_writable(path: Path, option: str) -> None:
@@ -149,8 +148,7 @@ def cache_folder() -> Path:
     """The user's cache folder; may not exist yet."""
     if folder := os.environ.get("DISTRACT_CACHE"):
         return Path(folder)
-    xdg = os.environ.get("XDG_CACHE_HOME")
-    return (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "distract")
 
 
 def remove(path: Path) -> None:

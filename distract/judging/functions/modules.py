@@ -38,11 +38,10 @@ def find_file(module: ModuleType | None) -> Path | None:
 
 def is_library_module(module: ModuleType | None) -> bool:
     """Tell whether a module belongs to Python, to an installed package or to distract."""
-    if module is None:
-        return False
-    places = [getattr(module, "__file__", None) or "", *(getattr(module, "__path__", None) or ())]
-    known = [place for place in places if place]
-    return is_library(Path(known[0])) if known else module.__name__.partition(".")[0] in sys.stdlib_module_names
+    places = [getattr(module, "__file__", None), *(getattr(module, "__path__", None) or ())]
+    if place := next(filter(None, places), None):
+        return is_library(Path(place))
+    return getattr(module, "__name__", "").partition(".")[0] in sys.stdlib_module_names
 
 
 def list_modules(file: Path, is_wide: bool = False) -> dict[Path, str]:
