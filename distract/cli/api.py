@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from distract.cli.keywords import describe_keywords, read_keywords, takes
 from distract.core import registry, runs
-from distract.core.errors import DataError, UsageError, install_command
+from distract.core.errors import DataError, UsageError, import_library
 from distract.core.job import FinishedRun, summarise
 from distract.core.records import Case, Rewrite, Row
 from distract.core.signals import raise_signals
@@ -139,10 +139,7 @@ class Run:
         """
         from distract.studies.attack.flips import COLUMNS, list_comparisons
 
-        try:
-            import pandas
-        except ImportError as error:
-            raise UsageError(f"to_frame needs pandas, which is not installed: {install_command('pandas')}") from error
+        pandas = import_library("pandas", "pandas", "to_frame")
         self._check_folder()
         return pandas.DataFrame(list_comparisons(self._finished.run), columns=list(COLUMNS))
 

@@ -97,7 +97,8 @@ def read_settings_file(
     project = None if file is None else read_project(file)
     if project is None or not project.table:
         return None
-    settings, name = FileSettings(project), _name_table(command, context)
+    is_inside = context.parent is not None and context.parent.parent is not None  # such a command has no table
+    settings, name = FileSettings(project), "" if is_inside else command.name or ""
     limits, options = own_keys(command), list_keys(command)
     group = context.find_root().command
     assert isinstance(group, click.Group)
@@ -119,12 +120,6 @@ def read_settings_file(
                     raise setting_error(project.path, where, "is set here and in another key, to different values")
                 layer.update(values)
     return settings
-
-
-def _name_table(command: click.Command, context: click.Context) -> str:
-    """The table of a command; one inside a group has none of its own."""
-    is_inside = context.parent is not None and context.parent.parent is not None
-    return "" if is_inside else command.name or ""
 
 
 def _check_shared(project: Project, name: str, group: click.Group, context: click.Context) -> None:

@@ -102,6 +102,15 @@ def install_command(extra: str) -> str:
     return f'pip install {limits}".[{extra}]" in the source folder of distract'
 
 
+def import_library(module: str, extra: str, user: str) -> Any:
+    """Import a module that need not be installed, and return its package; ``user`` names what needs it."""
+    try:
+        return __import__(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise UsageError(f"{user} needs {package}, which is not installed: {install_command(extra)}") from error
+
+
 def write_error(error: OSError, path: object, remedy: str) -> Exception:
     """Choose the error for a file that cannot be written: wrong input, unless the disk failed or a reader left."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EPIPE):
@@ -172,9 +181,9 @@ def describe_error(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = f"{name}: {error}".removesuffix(": ")
-    except BaseException as failure:
-        if isinstance(failure, StopSignal):
-            raise
+    except StopSignal:
+        raise
+    except BaseException:
         return name
     return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} […]"
 

@@ -55,11 +55,10 @@ _KINDS = {
 
 def is_stream(path: Path) -> bool:
     """Whether a user's path leads to something that takes text and cannot be replaced: a device, a pipe, stdout."""
-    try:
+    with suppress(OSError):
         mode = path.stat().st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or _standard_stream(path) is not None
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or _standard_stream(path) is not None
+    return False
 
 
 def check_writable(path: Path, option: str) -> None:
@@ -149,8 +148,7 @@ def cache_folder() -> Path:
     """The user's cache folder; may not exist yet."""
     if folder := os.environ.get("DISTRACT_CACHE"):
         return Path(folder)
-    xdg = os.environ.get("XDG_CACHE_HOME")
-    return (Path(xdg) if xdg else Path.home() / ".cache") / "distract"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "distract")
 
 
 def remove(path: Path) -> None:
@@ -259,14 +257,13 @@ def open_input(path: Path) -> BinaryIO:
     """Open a user's file for reading."""
     try:
         return path.open("rb")
-    except FileNotFoundError:
-        raise DataError("no such file", path=path) from None
-    except IsADirectoryError:
-        raise DataError("is a directory; name a file in it", path=path) from None
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=path) from error
-    except ValueError as error:
-        raise DataError(f"cannot be read: {error}", path=path) from error
+    except (OSError, ValueError) as error:
+        kinds: dict[type, str] = {
+            FileNotFoundError: "no such file",
+            IsADirectoryError: "is a directory; name a file in it",
+        }
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DataError(kinds.get(type(error), f"cannot be read: {reason}"), path=path) from error
 
 
 def read_bytes(path: Path, most: int | None = None) -> bytes:

@@ -170,15 +170,11 @@ def open_stores(
             if not getattr(backend, "cache", True) or store.epoch / 1000 < since:
                 store.renew()
         yield opened
-        _check_stores(opened)
+        for _, store in opened.values():
+            store.check()
         for backend in models.values():
             if note := getattr(backend, "review", str)():  # of a function, which may change while it answers
                 print(f"distract: {line(note)}", file=sys.stderr, flush=True)
-
-
-def _check_stores(models: Mapping[Role, Answerer]) -> None:
-    for _, store in models.values():
-        store.check()
 
 
 def describe_served(models: Mapping[Role, Backend]) -> dict[str, dict[Role, list[str]]]:
@@ -242,18 +238,16 @@ def run_job(
             except JudgeChanged as error:
                 changed = error
         times = {"began": round(begin, 3), "seconds": round(time.monotonic() - clock, 3)}
-        spent = cost(job.prices, tally.tokens)
         epoch = {"epoch": models["judge"][1].epoch} if "judge" in models else {}
         numbers = {"replies": tally.document(), **epoch, "times": times}
-        if job.command:
-            numbers["command"] = job.command
-        if spent is not None:
-            numbers["dollars"] = spent
+        optional = {"command": job.command or None, "dollars": cost(job.prices, tally.tokens)}
+        numbers |= {name: value for name, value in optional.items() if value is not None}
         numbers |= {**describe_served(job.models), **tally.checks}
         with time_part("analysis"):
             total = sums.result()
             summary = job.study.document(job.parameters, total)
-        _check_stores(models)
+        for _, store in models.values():
+            store.check()
         text = record.finish(summary, numbers)
     if changed:
         raise JudgeChanged(f"{job.out}: {changed}, and ask them everything again with --fresh")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import struct
 import zipfile
 import zlib
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator
 from io import BufferedReader, BytesIO, RawIOBase
 from typing import Any, BinaryIO
 
-from distract.core.errors import DataError, UsageError, install_command
+from distract.core.errors import DataError, import_library
 from distract.data.fields import DECODER, flaw
 from distract.data.json_stream import Object
 
@@ -103,14 +102,8 @@ def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str) 
     file.seek(member.header_offset)
     file.seek(sum(_HEADER.unpack(file.read(_HEADER.size))), 1)
     content = BytesIO(file.read(member.compress_size))
-    return _import_library(where).ZstdDecompressor().stream_reader(content, read_across_frames=True)
-
-
-def _import_library(where: str) -> Any:
-    try:
-        return importlib.import_module("zstandard")
-    except ImportError as error:
-        raise UsageError(f"{where}: needs zstandard, which is not installed: {install_command('logs')}") from error
+    zstandard = import_library("zstandard", "logs", f"{where}:")
+    return zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True)
 
 
 class _Expanded(RawIOBase):

@@ -6,7 +6,6 @@ are read as one table.
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import sys
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
-from distract.core.errors import DataError, UsageError, install_command
+from distract.core.errors import DataError, import_library
 from distract.data.json_stream import MOST_LINE
 
 PARQUET = "Parquet"
@@ -25,7 +24,7 @@ Rows = Iterator[tuple[int, Sequence[object]]]
 
 def open_file(open_input: Callable[[], BinaryIO], where: str, form: str) -> tuple[tuple[str, ...], Callable[..., Rows]]:
     """The names of the columns, and a function that yields number and values of each row in some of them."""
-    library = _import_library(where)
+    library = import_library("pyarrow.parquet", "parquet", f"{where}:")
 
     def select(names: Sequence[str], size: int = _BATCH) -> Rows:
         number = 0
@@ -61,14 +60,6 @@ def _read_cells(library: Any, column: Any, where: str, before: int) -> list[obje
         with suppress(library.ArrowInvalid):
             return list(column.cast(library.large_string()).to_pylist())
     return list(column.to_pylist())
-
-
-def _import_library(where: str) -> Any:
-    try:
-        importlib.import_module("pyarrow.parquet")
-        return importlib.import_module("pyarrow")
-    except ImportError as error:
-        raise UsageError(f"{where}: needs pyarrow, which is not installed: {install_command('parquet')}") from error
 
 
 def _read_batches(library: Any, file: Any, form: str, names: list[str], size: int) -> Iterator[Any]:

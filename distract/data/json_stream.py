@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from io import BufferedReader, RawIOBase, TextIOWrapper
+from io import BufferedReader, RawIOBase, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
@@ -30,7 +30,9 @@ Object = tuple[int, dict[str, Any]]
 
 
 def read_lines(text: str, path: str) -> Iterator[Item]:
-    return (Item(value, path, line) for line, value in _parse_lines(_split_lines(text), path))
+    # Without this newline, or with str.splitlines, lines would also end at characters that JSON strings may hold.
+    lines = StringIO(text, newline="\n")
+    return (Item(value, path, line) for line, value in _parse_lines(lines, path))
 
 
 def stream_lines(file: BinaryIO, path: str) -> Iterator[Object]:
@@ -38,7 +40,12 @@ def stream_lines(file: BinaryIO, path: str) -> Iterator[Object]:
 
 
 def stream_array(file: BinaryIO, path: str) -> Iterator[Object]:
-    return _parse_array(_JsonText(path, file))
+    text = _JsonText(path, file)
+    if text.next_char() != "[":
+        text.fail("expected a JSON array")
+    yield from _read_items(text)
+    if text.next_char():
+        text.fail("unexpected text after the end of the array")
 
 
 def stream_objects(file: BinaryIO, path: str) -> Iterator[Object]:
@@ -133,15 +140,6 @@ def find_encoding(begin: bytes) -> str:
     return "utf-16" if begin.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
 
 
-def _split_lines(text: str) -> Iterator[str]:
-    # str.splitlines would also split at characters that are legal inside JSON strings.
-    start = 0
-    while end := text.find("\n", start) + 1:
-        yield text[start:end]
-        start = end
-    yield text[start:]
-
-
 def _parse_lines(lines: Iterable[str], path: str) -> Iterator[Object]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -153,14 +151,6 @@ def _parse_lines(lines: Iterable[str], path: str) -> Iterator[Object]:
             hint = "" if line.endswith("\n") else "; the file may be truncated"
             raise DataError(f"not valid JSON ({flaw(error)}){hint}", path=path, line=number) from error
         yield number, _check_object(value, path, number)
-
-
-def _parse_array(text: _JsonText) -> Iterator[Object]:
-    if text.next_char() != "[":
-        text.fail("expected a JSON array")
-    yield from _read_items(text)
-    if text.next_char():
-        text.fail("unexpected text after the end of the array")
 
 
 def _read_items(text: _JsonText) -> Iterator[Object]:

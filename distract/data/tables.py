@@ -244,19 +244,18 @@ def _make_columns(
         twice = next(name for name in fields if fields.count(name) > 1)
         raise DataError(f"duplicate column {twice!r}; rename one", path=where)
 
-    def objects() -> Iterator[Object]:
-        return ((number, dict(zip(fields, values, strict=True))) for number, values in select(fields))
+    def read(names: tuple[str, ...], *size: int) -> Iterator[Object]:
+        return ((number, dict(zip(names, values, strict=True))) for number, values in select(names, *size))
 
     def begin(names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-        rows = ((number, dict(zip(names, values, strict=True))) for number, values in select(names, _ROWS))
-        (first, sample), is_damaged = _read_begin(lambda: rows)
+        (first, sample), is_damaged = _read_begin(partial(read, names, _ROWS))
         if not is_damaged or len(names) < 2:
             return first, sample
         # A damaged column affects only its readers; halves find it without reading a wide table once per column.
         left, right = begin(names[: len(names) // 2]), begin(names[len(names) // 2 :])
         return left[0] | right[0], left[1] | right[1]
 
-    return Table(where, kind, fields, *begin(fields), True, objects, select, checksum)
+    return Table(where, kind, fields, *begin(fields), True, partial(read, fields), select, checksum)
 
 
 def _hold_objects(

@@ -58,12 +58,9 @@ def leading_sides(protocol: Protocol, comparison: Comparison, manner: Manner) ->
     if manner.orders == "both":
         return ("a", "b") if protocol.orders == "swap" else ()
     arranged = orders.arrange(protocol, comparison, manner) if protocol.orders != "none" else ()
-    return tuple("b" if is_mirrored != _is_reversed(one) else "a" for one, is_mirrored in arranged)
-
-
-def _is_reversed(comparison: Comparison) -> bool:
-    """Whether rotation put the second response above the first."""
-    return 1 <= comparison.turn <= 1 + bool(comparison.others)
+    # At these turns, rotation puts the second response above the first.
+    turned = [(is_mirrored, 1 <= one.turn <= 1 + bool(one.others)) for one, is_mirrored in arranged]
+    return tuple("b" if is_mirrored != is_turned else "a" for is_mirrored, is_turned in turned)
 
 
 def exclusion_reason(protocol: Protocol, case: Case, helped: bool, only_pairs: bool = False) -> str | None:

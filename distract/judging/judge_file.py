@@ -205,7 +205,11 @@ def _parse_prompt(path: Path, text: str, body: str) -> Prompt:
         prompt = parse(name_protocol(path), body if _ROLE.search(body) else f"[user]\n{body}")
     except PromptError as error:
         raise DataError(str(error).partition(": ")[2], path=path) from error
-    fail = partial(_fail_placeholder, path, text)
+
+    def fail(placeholder: str, problem: str) -> NoReturn:
+        name = " ".join(placeholder.split())
+        raise DataError(f"{name} {problem}", path=path, line=first_mention(text, [placeholder]))
+
     parts = tuple((role, tuple(_rename(pieces, fail))) for role, pieces in prompt.parts)
     slots = frozenset(piece for _, pieces in parts for piece in pieces[1::2])
     for match in _FOREIGN.finditer(body):
@@ -245,10 +249,6 @@ def _rename(pieces: tuple[str, ...], fail: Any) -> list[str]:
             known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
             fail(f"{{{name}}}", f"is no placeholder; these are: {known} (for the text itself write {{{{{name}}}}})")
     return renamed
-
-
-def _fail_placeholder(path: Path, text: str, placeholder: str, problem: str) -> NoReturn:
-    raise DataError(f"{' '.join(placeholder.split())} {problem}", path=path, line=first_mention(text, [placeholder]))
 
 
 _OPTIONS = ("base_url", "concurrency", "timeout", "engine", "dtype", "quantization")

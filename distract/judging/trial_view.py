@@ -82,28 +82,21 @@ def _trial_lines(trial: Trial) -> Iterator[str]:
             yield ""
             yield f"── {order.title}{f', request {number} of {len(order.exchanges)}' if several else ''}"
             for message in request.messages:
-                yield f"[{message.role}]"
-                yield from _indent(message.content)
+                yield from _indent(f"[{message.role}]", message.content)
             if request.prefill:
-                yield "[prefill]"
-                yield from _indent(request.prefill)
-            yield from _sent_lines(order.sent.get(request.key, ()))
+                yield from _indent("[prefill]", request.prefill)
+            for text in order.sent.get(request.key, ()):
+                yield from _indent("sent:", shorten(text, LONGEST))
             if reply is not None:
-                yield "answer:"
-                yield from _indent(_answer(request, reply))
+                yield from _indent("answer:", _answer(request, reply))
             if reading:
                 yield f"read: {line(reading)}"
-        yield from _sent_lines(order.sent.get("", ()), " by a thread of its own")
+        for text in order.sent.get("", ()):
+            yield from _indent("sent by a thread of its own:", shorten(text, LONGEST))
     judgments = [judgment for order in trial.orders for judgment in order.judgments]
     if judgments:
         yield ""
         yield f"verdict of {trial.protocol.name}: {_conclude(trial, judgments)}"
-
-
-def _sent_lines(texts: Sequence[str], how: str = "") -> Iterator[str]:
-    for text in texts:
-        yield f"sent{how}:"
-        yield from _indent(shorten(text, LONGEST))
 
 
 def _conclude(trial: Trial, judgments: Sequence[Judgment]) -> str:
@@ -141,8 +134,8 @@ def _readings(order: OrderTrial, mark: float | None) -> list[tuple[tuple[Request
     return list(zip(order.exchanges, readings, strict=True))
 
 
-def _indent(text: str) -> list[str]:
-    return [f"  │ {one}" if one else "  │" for one in clean_text(text).split("\n")]
+def _indent(heading: str, text: str) -> list[str]:
+    return [heading, *(f"  │ {one}" if one else "  │" for one in clean_text(text).split("\n"))]
 
 
 def _pass(score: float, mark: float | None) -> str:

@@ -42,6 +42,7 @@ class HubModel:
 
     reads_slots = False
     _extra = "local"
+    _plain, _invites = "", True  # a template for tokenizers without one, and whether prompts begin the model's turn
 
     def __init__(
         self,
@@ -65,8 +66,10 @@ class HubModel:
     def _chat(self) -> Chat:
         transformers = self._libraries()[1]
         with self._translate_errors("load"), silence_transformers():
+            tokenizer = transformers.AutoTokenizer.from_pretrained(self._place, **self._origin)
+            tokenizer.chat_template = tokenizer.chat_template or self._plain
             # Encode a text here, since a damaged file may fail only then.
-            return Chat(transformers.AutoTokenizer.from_pretrained(self._place, **self._origin), self.name)
+            return Chat(tokenizer, self.name, self._invites)
 
     @cached_property
     def _place(self) -> str:

@@ -32,12 +32,9 @@ class NeighbourJudge:
     def __init__(self, judge: Any, code: Any, parameters: tuple[str, ...], package: str) -> None:
         self.judge, self.__name__ = judge, getattr(judge, "__name__", type(judge).__name__)
         # A name that ends with "?" is of a parameter that may be missing.
-        kind, empty = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
+        make, kind = inspect.Parameter, inspect.Parameter.KEYWORD_ONLY
         self.__signature__ = inspect.Signature(
-            [
-                inspect.Parameter(name.rstrip("?"), kind, default=None if name.endswith("?") else empty)
-                for name in parameters
-            ]
+            [make(name[:-1], kind, default=None) if name[-1] == "?" else make(name, kind) for name in parameters]
         )
         module: str = code.__module__
         if module.partition(".")[0] != package:
@@ -115,16 +112,12 @@ def _to_number(value: Any) -> object:
 
     if not isinstance(value, str):
         return value
-    number = value_to_float()(value)
-    return value if number == 0 and value.casefold() not in _ZEROS and not _is_number(value) else number
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    if (number := value_to_float()(value)) == 0 and value.casefold() not in _ZEROS:
+        try:
+            float(value)
+        except ValueError:
+            return value
+    return number
 
 
 def adapt(judge: Any) -> Adapted:

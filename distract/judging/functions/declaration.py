@@ -48,20 +48,20 @@ class JudgeFunction:
         if not callable(self.function):
             raise UsageError(f"judge {self.name}: is not callable; decorate a function")
         for field, kind in (("name", str), ("version", str), ("cache", bool)):
-            if type(value := getattr(self, field)) is not kind:
-                raise UsageError(f"judge {self.name}: {field}={value!r}: expected {kind.__name__}")
-        if self.better not in ("higher", "lower"):
-            raise UsageError(f"judge {self.name}: better={self.better!r}: expected 'higher' or 'lower'")
-        ends = self.scale
-        if not (isinstance(ends, tuple | list) and len(ends) == 2 and all(map(is_scale_end, ends))):
-            raise UsageError(f"judge {self.name}: scale={ends!r}: expected two numbers, such as (0, 10)")
+            self._check(field, type(getattr(self, field)) is kind, kind.__name__)
+        self._check("better", self.better in ("higher", "lower"), "'higher' or 'lower'")
+        ends, mark = self.scale, self.pass_mark
+        is_pair = isinstance(ends, tuple | list) and len(ends) == 2 and all(map(is_scale_end, ends))
+        self._check("scale", is_pair, "two numbers, such as (0, 10)")
         low, high = (-math.inf if ends[0] is None else ends[0]), (math.inf if ends[1] is None else ends[1])
-        if not low < high:
-            raise UsageError(f"judge {self.name}: scale={ends!r}: expected the lower number first")
-        mark = self.pass_mark
-        if mark is not None and not (is_scale_end(mark) and low <= mark <= high):
-            raise UsageError(f"judge {self.name}: pass_mark={mark!r}: expected a number on the scale")
+        self._check("scale", low < high, "the lower number first")
+        is_mark = mark is None or (is_scale_end(mark) and low <= mark <= high)
+        self._check("pass_mark", is_mark, "a number on the scale")
         functools.update_wrapper(self, self.function, updated=())
+
+    def _check(self, field: str, is_right: bool, expected: str) -> None:
+        if not is_right:
+            raise UsageError(f"judge {self.name}: {field}={getattr(self, field)!r}: expected {expected}")
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function."""

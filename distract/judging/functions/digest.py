@@ -42,6 +42,14 @@ _IGNORED = re.compile(
 )
 """What leads to a key, which says who asks and not what, or to what differs between processes: the name of a module,
 which ``load_file`` made up, and a hash in transformers."""
+Part = tuple[str, Any]
+"""What leads to a value in another one, and that value."""
+Parts = list[Part]
+Taken = tuple[str | None, Parts]
+"""What a value is, and its parts; None for a set, whose elements come in any order."""
+
+_WRAPPERS = ((functools.partial, "func"), (MethodType, "__func__"), (object, "__wrapped__"))
+"""The attribute of each kind of callable that holds the one within."""
 _PLAIN = {type(None), bool, int, float, complex, str, bytes}
 _CLIENTS = {"openai", "anthropic", "httpx", "httpx2"}
 _HANDLES = {"_thread", "threading", "asyncio", "concurrent", "multiprocessing", "queue", "_queue", "socket", "_socket"}
@@ -60,29 +68,18 @@ def identify(function: JudgeFunction, places: dict[str, bytes] | None = None) ->
     if function.version or not function.cache:
         # Nor are verdicts of a function that is not pure used again.
         values = _describe_literals(function.function) if function.cache else ()
-        parts = (*(_describe_code(target, function.origin) or ()), *values)
+        parts = (*_describe_code(target, function.origin), *values)
     else:
         parts = [State(function.name, {} if places is None else places).describe_judge(function, target).hex()]
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{len(part)}:{part}".encode(errors="surrogatepass"))
+    code = hashlib.sha256(_encode("".join(f"{len(part)}:{part}" for part in parts))).hexdigest()
     version = {"version": function.version} if function.version else {}
-    return {"engine": "function", "model": function.name, "code": digest.hexdigest(), **version}
+    return {"engine": "function", "model": function.name, "code": code, **version}
 
 
 def unwrap(function: Any) -> Any:
     """Return the function or class that holds the code of a callable."""
-    while True:
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif isinstance(function, JudgeFunction):
-            function = function.function
-        elif inspect.ismethod(function):
-            function = function.__func__
-        elif hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        else:
-            break
+    while hasattr(function, name := next(name for kind, name in _WRAPPERS if isinstance(function, kind))):
+        function = getattr(function, name)
     is_code = inspect.isfunction(function) or inspect.isclass(function) or inspect.isbuiltin(function)
     return function if is_code else type(function)
 
@@ -107,13 +104,13 @@ class State:
 
     def describe_judge(self, function: JudgeFunction, target: Any) -> bytes:
         """Describe a judge: its values, and the source of all modules that count."""
-        files = [function.origin]
+        files = [Path(function.origin)]
         if not issubclass(target if inspect.isclass(target) else type(target), NeighbourJudge):
             with contextlib.suppress(TypeError):  # that of an installed package counts only here
-                files.append(inspect.getsourcefile(target) or "")
-        for file in filter(os.path.isfile, files):
-            self._home = str(Path(file).resolve().parent)
-            self._add_source(file, is_own=True)
+                files.append(Path(inspect.getsourcefile(target) or ""))
+        for file in filter(Path.is_file, files):
+            self._home = str(file.resolve().parent)
+            self._add_source(file)
         digest = self.describe(function.function)
         # A helper of the same name and text may have been imported from another folder.
         return _hash("judge", digest, *sorted({_encode(text) for text in modules.dump_modules(self._sources)}))
@@ -145,10 +142,9 @@ class State:
                     digest = _hash(tag, *[self.describe(part, name) for name, part in parts])
             except UsageError:
                 raise
-            except RecursionError:
-                self._refuse(value, "is nested too deeply to be described")
-            except Exception:
-                self._refuse(value, "cannot be described")
+            except Exception as error:
+                is_deep = isinstance(error, RecursionError)
+                self._refuse(value, "is nested too deeply to be described" if is_deep else "cannot be described")
             del self._begun[address]
             self._digests[address] = digest
         if len(self._path) <= 4 and len(self._places) < 10_000:
@@ -165,23 +161,22 @@ class State:
                 self._digests.pop(id(one), None)
         return digest
 
-    def _take(self, value: Any, kind: type) -> tuple[str | None, list[tuple[str, Any]]]:
-        """Take a value apart: what it is, and the values in it."""
+    def _take(self, value: Any, kind: type) -> Taken:
         if kind in (list, tuple, dict) and len(value) > 100:
             plain = (*value, *value.values()) if kind is dict else value
-            if _PLAIN.issuperset(map(type, plain)) and not (kind is dict and any(map(_is_secret, value))):
+            has_key = kind is dict and any(_IGNORED.search(key) for key in value if type(key) is str)
+            if _PLAIN.issuperset(map(type, plain)) and not has_key:
                 return self._hash_bytes(value, kind.__name__, marshal.dumps(plain, 2)).hex(), []
         if kind in (list, tuple):
-            return kind.__name__, [(f"[{index}]", part) for index, part in enumerate(value)]
+            return kind.__name__, _label("[{}]", enumerate(value))
         if kind in (dict, MappingProxyType):
-            return "dict", [pair for key, part in value.items() for pair in (("", key), (f"[{_name(key)}]", part))]
+            return "dict", _list_items(value.items())
         if issubclass(kind, set | frozenset):
-            extra = [] if kind in (set, frozenset) else [("", kind), ("", _list_attributes(value))]
-            return None, [("", part) for part in (*value, *(part for _, part in extra))]
+            extra = () if kind in (set, frozenset) else (kind, _list_attributes(value))
+            return None, [("", part) for part in (*value, *extra)]
         if kind is functools.partial:
-            named = [(f"argument {name}", value.keywords[name]) for name in sorted(value.keywords)]
-            names = f"partial {len(value.args)} {sorted(value.keywords)}"
-            return names, [("", value.func), *((f"argument {i}", one) for i, one in enumerate(value.args, 1)), *named]
+            given = _label("argument {}", (*enumerate(value.args, 1), *sorted(value.keywords.items())))
+            return f"partial {len(value.args)} {sorted(value.keywords)}", [("", value.func), *given]
         if kind is FunctionType:
             return self._take_function(value)
         if kind is MethodType:
@@ -199,75 +194,63 @@ class State:
         if issubclass(kind, JudgeFunction) and value.version:
             return f"judge {identify(value)}", []
         if address := _find_address(value, kind):
-            known = [("", kind), *self._list_own(value, kind)]
-            return f"{address} {[name for name, _ in known]}", known
+            return _name_parts(address, [("", kind), *_list_own(value, kind)])
         return self._take_object(value, kind)
 
-    def _take_function(self, function: Any) -> tuple[str, list[tuple[str, Any]]]:
+    def _take_function(self, function: Any) -> Taken:
         code, space = function.__code__, function.__globals__
-        parts = _list_cells(function)
-        parts += [(f"attribute {name}", part) for name, part in sorted(vars(function).items())]
-        module = sys.modules.get(space.get("__name__", ""))
-        file = Path(code.co_filename)
-        if modules.is_library(file) if file.is_file() else modules.is_library_module(module):
-            return f"function {space.get('__name__')}.{code.co_qualname} {[name for name, _ in parts]}", parts
+        parts = _label("variable {}", _list_cells(function)) + _label("attribute {}", sorted(vars(function).items()))
+        module, file = space.get("__name__"), Path(code.co_filename)
+        if modules.is_library(file) if file.is_file() else modules.is_library_module(sys.modules.get(module)):
+            return _name_parts(f"function {module}.{code.co_qualname}", parts)
         self._add_source(file)
-        parts += [(f"default {i}", part) for i, part in enumerate(function.__defaults__ or (), 1)]
-        parts += [(f"default {name}", part) for name, part in sorted((function.__kwdefaults__ or {}).items())]
-        read, names = modules.list_names(code)
-        parts += self._list_globals(space, read, names, ())
-        return f"function {code.co_qualname} {[name for name, _ in parts]} {modules.dump_function(code)}", parts
+        defaults = (*enumerate(function.__defaults__ or (), 1), *sorted((function.__kwdefaults__ or {}).items()))
+        parts += [*_label("default {}", defaults), *self._list_globals(space, *modules.list_names(code))]
+        return _name_parts(f"function {code.co_qualname}", parts, f" {modules.dump_function(code)}")
 
-    def _take_module(self, module: ModuleType) -> tuple[str, list[tuple[str, Any]]]:
+    def _take_module(self, module: ModuleType) -> Taken:
         """Take a module that a value holds apart: code may reach all in it."""
         top = sys.modules.get(module.__name__.partition(".")[0])
         if modules.is_library_module(module) or modules.is_library_module(top):
             return f"module {module.__name__}", []
-        self._add_source(modules.find_file(module) or "")
-        own = [pair for pair in _list_attributes(module) if not pair[0].startswith(".__")]
-        own = [pair for pair in own if not isinstance(pair[1], ModuleType)]
-        return f"module {[name for name, _ in own]}", own
+        self._add_source(modules.find_file(module))
+        own = [one for one in _list_attributes(module) if one[0][:3] != ".__" and not isinstance(one[1], ModuleType)]
+        return _name_parts("module", own)
 
-    def _list_globals(
-        self, space: dict[str, Any], read: Iterable[str], names: list[str], above: tuple[ModuleType, ...]
-    ) -> Iterator[tuple[str, Any]]:
+    def _list_globals(self, space: dict[str, Any], read: list[str], names: list[str], *above: object) -> Iterator[Part]:
         """List the globals that code reads, those of the user's modules that it names by attribute included."""
         for name in read:
-            if name not in space or (name.startswith("__") and name.endswith("__")):
+            if name not in space or name[:2] == name[-2:] == "__":
                 continue
             value = space[name]
             if isinstance(value, ModuleType) and (file := modules.find_file(value)):
                 self._add_source(file)
                 if value not in above:
-                    yield from self._list_globals(vars(value), names, names, (*above, value))
+                    yield from self._list_globals(vars(value), names, names, *above, value)
             else:
                 yield f"global {name}", "a library's" if _is_of_library(name, value) else value
 
-    def _take_class(self, kind: type) -> tuple[str, list[tuple[str, Any]]]:
+    def _take_class(self, kind: type) -> Taken:
         module = sys.modules.get(kind.__module__)
-        found: object = module
-        for name in kind.__qualname__.split("."):
-            found = getattr(found, name, None)
-        is_named = modules.is_library_module(module) and (found is kind or hasattr(module, "__file__"))
+        names = kind.__qualname__.split(".")
+        namesake: object = functools.reduce(lambda holder, name: getattr(holder, name, None), names, module)
+        is_named = modules.is_library_module(module) and (namesake is kind or hasattr(module, "__file__"))
         if not kind.__flags__ & 1 << 9 or is_named:  # 1 << 9: made by `class`
             return f"class {kind.__module__}.{kind.__qualname__}", []
-        file = modules.find_file(module)
-        self._add_source(file or "")
-        parts: list[tuple[str, Any]] = [("", base) for base in (type(kind), *kind.__bases__)]
+        self._add_source(file := modules.find_file(module))
+        parts: Parts = [("", base) for base in (type(kind), *kind.__bases__)]
         for name, part in sorted(vars(kind).items()):
-            is_hidden = name.startswith("__") and name.endswith("__")
             for one in _unwrap_descriptor(part):
-                if isinstance(one, FunctionType):
-                    is_made = (file and one.__code__.co_filename.startswith("<")) or "__annotate" in name
-                    parts += [] if is_made else [(f"class {kind.__qualname__}.{name}", one)]
-                elif one is not part or not is_hidden:
-                    parts.append((f"class {kind.__qualname__}.{name}", one))
+                is_left_out = one is part and name[:2] == name[-2:] == "__"
+                if isinstance(one, FunctionType):  # those that a decorator makes follow from the rest
+                    is_left_out = (file and one.__code__.co_filename.startswith("<")) or "__annotate" in name
+                parts += [] if is_left_out else [(f"class {kind.__qualname__}.{name}", one)]
             if name in ("__dataclass_fields__", "__pydantic_fields__"):
                 kept = ("default", "default_factory", "metadata")
                 parts += [("", [field, *(getattr(one, kind, None) for kind in kept)]) for field, one in part.items()]
-        return f"class {kind.__qualname__} {[name for name, _ in parts]}", parts
+        return _name_parts(f"class {kind.__qualname__}", parts)
 
-    def _take_object(self, value: Any, kind: type) -> tuple[str, list[tuple[str, Any]]]:
+    def _take_object(self, value: Any, kind: type) -> Taken:
         """Take an object apart as ``pickle`` does."""
         if kind in (pickle.PickleBuffer, memoryview):
             view = memoryview(value)
@@ -284,12 +267,11 @@ class State:
         if isinstance(reduced, str):
             module = sys.modules.get(getattr(value, "__module__", None) or "builtins")
             name = getattr(module, "__name__", "") if modules.is_library_module(module) else ""
-            self._add_source(modules.find_file(module) or "")  # one that is compiled has no functions to look into
+            self._add_source(modules.find_file(module))  # one that is compiled has no functions to look into
             return f"named {name}.{reduced}", [("", kind), *_list_attributes(value)]
         function, arguments, state, listed, mapped = (*reduced, None, None, None)[:5]
         items, pairs = [*(listed or ())], [*(mapped or ())]
-        parts = [("", function), ("", arguments), ("", items)]
-        parts += [pair for key, part in pairs for pair in (("", key), (f"[{_name(key)}]", part))]
+        parts = [("", function), ("", arguments), ("", items), *_list_items(pairs)]
         states = state if type(state) is tuple and len(state) == 2 else (state,)  # attributes, and those in slots
         for one in states:
             if type(one) is dict and all(type(key) is str for key in one):
@@ -300,17 +282,9 @@ class State:
                 parts.append(("", one))
         return f"object {len(items)} {len(pairs)} {len(parts)}", parts
 
-    def _list_own(self, value: Any, kind: type) -> list[tuple[str, Any]]:
-        """List the attributes of a client, thread or the like that the methods of a user's class name."""
-        own = [base for base in kind.__mro__ if modules.find_file(sys.modules.get(base.__module__))]
-        functions = [one for base in own for one in vars(base).values() if isinstance(one, FunctionType)]
-        names = {name for function in functions for name in modules.list_names(function.__code__)[1]}
-        return [pair for pair in _list_attributes(value) if pair[0].lstrip(".") in names]
-
-    def _add_source(self, file: str | Path, is_own: bool = False) -> None:
-        path = Path(file or ".")
-        if path.is_file() and path.resolve() not in self._sources and (is_own or not modules.is_library(path)):
-            self._sources |= modules.list_modules(path, is_wide=True)
+    def _add_source(self, file: Path | None) -> None:
+        if file and file.is_file() and file.resolve() not in self._sources:
+            self._sources |= modules.list_modules(file, is_wide=True)
 
     def _hash_bytes(self, value: object, tag: str, data: Any) -> bytes:
         self._spend(value, len(data))
@@ -347,14 +321,6 @@ def _encode(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
 
-def _name(key: object) -> str:
-    return ascii(key)[:40] if type(key) in _PLAIN else ""
-
-
-def _is_secret(key: object) -> bool:
-    return isinstance(key, str) and bool(_IGNORED.search(key))
-
-
 def _is_of_library(name: str, value: object) -> bool:
     """Tell whether a library has an object under the same name, so that it was imported from there."""
     if type(value) in _PLAIN or isinstance(value, FunctionType | type):
@@ -363,14 +329,35 @@ def _is_of_library(name: str, value: object) -> bool:
     return any(modules.is_library_module(one) for one in holders)
 
 
-def _list_attributes(value: object) -> list[tuple[str, Any]]:
-    return [(f".{name}", part) for name, part in sorted(getattr(value, "__dict__", {}).items())]
+def _label(form: str, named: Iterable[tuple[object, Any]]) -> Parts:
+    return [(form.format(name), part) for name, part in named]
 
 
-def _list_cells(function: Any) -> list[tuple[str, Any]]:
+def _name_parts(tag: str, parts: Parts, end: str = "") -> Taken:
+    return f"{tag} {[name for name, _ in parts]}{end}", parts
+
+
+def _list_items(items: Iterable[tuple[Any, Any]]) -> Parts:
+    named = [(ascii(key)[:40] if type(key) in _PLAIN else "", key, part) for key, part in items]
+    return [pair for name, key, part in named for pair in (("", key), (f"[{name}]", part))]
+
+
+def _list_attributes(value: object) -> Parts:
+    return _label(".{}", sorted(getattr(value, "__dict__", {}).items()))
+
+
+def _list_own(value: Any, kind: type) -> Parts:
+    """List the attributes of a client, thread or the like that the methods of a user's class name."""
+    own = [base for base in kind.__mro__ if modules.find_file(sys.modules.get(base.__module__))]
+    functions = [one for base in own for one in vars(base).values() if isinstance(one, FunctionType)]
+    names = {name for function in functions for name in modules.list_names(function.__code__)[1]}
+    return [pair for pair in _list_attributes(value) if pair[0].lstrip(".") in names]
+
+
+def _list_cells(function: Any) -> Parts:
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     # One that is not filled yet equals an empty one.
-    return [(f"variable {name}", ... if cell == CellType() else cell.cell_contents) for name, cell in cells]
+    return [(name, ... if cell == CellType() else cell.cell_contents) for name, cell in cells]
 
 
 def _unwrap_descriptor(value: Any) -> list[Any]:
@@ -397,22 +384,22 @@ def _find_address(value: Any, kind: type) -> str:
     return "handle" if (tops & _HANDLES and "enum" not in tops) or kind is type(os.environ) else ""
 
 
-def _describe_code(target: Any, origin: str = "") -> list[str] | None:
-    """Describe the code behind a function or class, and that of the file that names it; None if there is none."""
+def _describe_code(target: Any, origin: str = "") -> list[str]:
+    """Describe the code behind a function or class, if there is any, and that of the file that names it."""
     named = modules.list_modules(Path(origin)) if origin else {}
     if inspect.isclass(target) and issubclass(target, NeighbourJudge):  # the framework's version stands for its code
         return modules.dump_modules(named)
     try:
         file = Path(inspect.getsourcefile(target) or "")
     except TypeError:
-        return None
+        return []
     if file.is_file():
         of_names = {name: path for path, name in {**named, **modules.list_modules(file)}.items()}
         return modules.dump_modules({path: name for name, path in of_names.items()})
     try:  # typed into a notebook
         return [modules.dump_source(textwrap.dedent(inspect.getsource(target)).encode())]
     except (OSError, TypeError, SyntaxError):
-        return [modules.dump_bytecode(target.__code__)] if inspect.isfunction(target) else None
+        return [modules.dump_bytecode(target.__code__)] if inspect.isfunction(target) else []
 
 
 def _describe_literals(function: Any) -> Iterator[str]:
@@ -434,7 +421,7 @@ def _describe_literals(function: Any) -> Iterator[str]:
 
 def _describe_literal(value: Any) -> str:
     if inspect.isfunction(value) or inspect.ismethod(value) or isinstance(value, functools.partial):
-        return "\n".join((*(_describe_code(unwrap(value)) or ()), *_describe_literals(value)))
+        return "\n".join((*_describe_code(unwrap(value)), *_describe_literals(value)))
     if isinstance(value, NeighbourJudge) or _is_literal(value):
         return _ADDRESS.sub("", repr(value))
     own: object = type(value).__repr__

@@ -38,11 +38,10 @@ def find_file(module: ModuleType | None) -> Path | None:
 
 def is_library_module(module: ModuleType | None) -> bool:
     """Tell whether a module belongs to Python, to an installed package or to distract."""
-    if module is None:
-        return False
-    places = [getattr(module, "__file__", None) or "", *(getattr(module, "__path__", None) or ())]
-    known = [place for place in places if place]
-    return is_library(Path(known[0])) if known else module.__name__.partition(".")[0] in sys.stdlib_module_names
+    places = [getattr(module, "__file__", None), *(getattr(module, "__path__", None) or ())]
+    if place := next(filter(None, places), None):
+        return is_library(Path(place))
+    return getattr(module, "__name__", "").partition(".")[0] in sys.stdlib_module_names
 
 
 def list_modules(file: Path, is_wide: bool = False) -> dict[Path, str]:
@@ -54,14 +53,15 @@ def list_modules(file: Path, is_wide: bool = False) -> dict[Path, str]:
     modules, waiting = dict[Path, str](), [(file, *_locate(file))]
     while waiting:
         path, base, home = waiting.pop()
-        if path in modules or not (path == home or home in path.parents):
+        if path in modules:
             continue
         modules[path] = path.relative_to(base).as_posix()
         inits = (init for above in path.parents if (init := above / "__init__.py").is_file() and above != base)
         for other in (*inits, *_find_imports(path, base, is_wide)):
-            is_own = other == home or home in other.parents
-            if is_own or (is_wide and not is_library(other)):
-                waiting.append((other, base, home) if is_own else (other, *_locate(other)))
+            if other.is_relative_to(home):
+                waiting.append((other, base, home))
+            elif is_wide and not is_library(other):
+                waiting.append((other, *_locate(other)))
     return modules
 
 
@@ -81,11 +81,9 @@ def _find_imports(path: Path, base: Path, is_wide: bool) -> Iterator[Path]:
         return  # importing it reports that
     others = [folder for entry in sys.path if not is_library(folder := Path(entry or ".").resolve())] if is_wide else []
     for level, name, is_called in imports:
-        start, *more = [path.parents[level - 1]] if 0 < level <= len(path.parents) else [base, *others]
-        places = [*_list_files(start, name)] if is_wide or not is_called else []
-        while more and not places:
-            places = [*_list_files(more.pop(0), name)]
-        yield from places
+        starts = [path.parents[level - 1]] if 0 < level <= len(path.parents) else [base, *others]
+        if is_wide or not is_called:
+            yield from next(filter(None, ([*_list_files(start, name)] for start in starts)), ())
 
 
 def _list_files(place: Path, name: str) -> Iterator[Path]:
@@ -94,43 +92,35 @@ def _list_files(place: Path, name: str) -> Iterator[Path]:
         yield from (file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file())
 
 
-class _Stripper(ast.NodeTransformer):
-    """Removes docstrings."""
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        """Visit a node and what it contains."""
-        self.generic_visit(node)
-        if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            head = node.body[0] if node.body else None
-            if isinstance(head, ast.Expr) and isinstance(head.value, ast.Constant) and type(head.value.value) is str:
-                node.body = node.body[1:] or [ast.Pass()]
-        return node
-
-
 @functools.lru_cache(256)
 def _read(source: bytes) -> tuple[str, list[tuple[int, str, bool]]]:
     """Return the dump of a source and its imports: the level and name of each, and whether a call imports it."""
-    tree, imports = _Stripper().visit(ast.parse(source)), []
+    tree, imports = ast.parse(source), []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             imports += [(0, alias.name, False) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            module = [node.module] if node.module else []
-            imports += [(node.level, ".".join([*module, alias.name]), False) for alias in node.names]
+            imports += [(node.level, f"{node.module or ''}.{one.name}".lstrip("."), False) for one in node.names]
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _IMPORTERS:
             texts = [part.value for part in node.args[:1] if isinstance(part, ast.Constant) and type(part.value) is str]
             names = [(len(text) - len(text.lstrip(".")), text.lstrip(".")) for text in texts]
             imports += [(level, name, True) for level, name in names if name.replace(".", "_").isidentifier()]
+        elif isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
     return ast.dump(tree), imports
+
+
+def _list_inner(code: CodeType) -> list[CodeType]:
+    """List code and that of every function and class in it, in an order that layout does not change."""
+    codes = [code]
+    for one in codes:
+        codes += [part for part in one.co_consts if isinstance(part, CodeType)]
+    return codes
 
 
 @functools.lru_cache(256)
 def _list_code(source: bytes) -> list[CodeType]:
-    """List the code of every function and class in a source, in an order that layout does not change."""
-    codes = [compile(source, "", "exec", dont_inherit=True)]
-    for code in codes:
-        codes += [part for part in code.co_consts if isinstance(part, CodeType)]
-    return codes
+    return _list_inner(compile(source, "", "exec", dont_inherit=True))
 
 
 def dump_source(source: bytes) -> str:
@@ -170,13 +160,11 @@ def dump_bytecode(code: CodeType) -> str:
 @functools.lru_cache(4096)
 def list_names(code: CodeType) -> tuple[list[str], list[str]]:
     """List the globals that a function reads, and every name in it, those of attributes included."""
-    read, every = {step.argval for step in dis.get_instructions(code) if step.opname in _READS}, {*code.co_names}
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            more, names = list_names(inner)
-            read, every = read | {*more}, every | {*names}
-    return sorted(read), sorted(every)
+    codes = _list_inner(code)
+    read = {step.argval for one in codes for step in dis.get_instructions(one) if step.opname in _READS}
+    return sorted(read), sorted({name for one in codes for name in one.co_names})
 
 
+_DOCUMENTED = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _IMPORTERS = ("import_module", "__import__")
 _READS = ("LOAD_GLOBAL", "LOAD_NAME")

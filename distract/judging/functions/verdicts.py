@@ -112,22 +112,20 @@ def _read(value: object, names: tuple[str, ...], read: Any) -> Reply:
 
 
 def _read_winner(value: object) -> dict[str, Any]:
-    if isinstance(value, str):
-        if (word := value.strip()[:20].casefold()) in WINNERS:
-            return {"winner": WINNERS[word]}
-        raise _UnreadableError(_WINNER)
-    if isinstance(value, bool):
-        return {"winner": "A" if value else "B"}
-    if isinstance(value, int):
-        if value in (1, 2):
-            return {"winner": "AB"[value - 1]}
-        raise _UnreadableError(_WINNER)
+    winner = None
     if isinstance(value, Mapping):
         return {"probabilities": _read_shares(value)}
-    share = _read_number(value)
-    if share is None or not 0 <= share <= 1:
+    if isinstance(value, str):
+        winner = WINNERS.get(value.strip()[:20].casefold())
+    elif isinstance(value, bool):
+        winner = "A" if value else "B"
+    elif isinstance(value, int):
+        winner = {1: "A", 2: "B"}.get(value)
+    elif (share := _read_number(value)) is not None and 0 <= share <= 1:
+        return {"probabilities": {"A": share, "B": 1 - share}}
+    if winner is None:
         raise _UnreadableError(_WINNER)
-    return {"probabilities": {"A": share, "B": 1 - share}}
+    return {"winner": winner}
 
 
 def _read_shares(value: Mapping[Any, Any]) -> dict[str, float]:

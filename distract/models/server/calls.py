@@ -190,8 +190,7 @@ class Server:
             case {"data": [*items]}:
                 models = [item for item in items if isinstance(item, Mapping)]
                 return {str(item.get("id")): str(item.get("owned_by")).lower() for item in models}
-            case _:
-                return {}
+        return {}
 
     async def explain_rejection(self, rejection: Rejection) -> UsageError | BackendError:
         """Build the error for a rejection that any other request to this server would meet too."""
@@ -276,8 +275,7 @@ class Server:
         match data:
             case {"tokens": [int(), *_] as tokens}:
                 return tuple(tokens)
-            case _:
-                return None  # another engine's endpoint, with other parameters
+        return None  # another engine's endpoint, with other parameters
 
     async def complete(self, body: Mapping[str, Any]) -> Completion:
         """The server's answer to a chat."""

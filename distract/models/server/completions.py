@@ -180,8 +180,7 @@ def _read_pair(item: object) -> tuple[str, float] | None:
         case {"token": str(text), "logprob": int() | float() as logprob} if logprob <= 1e-3 and logprob is not False:
             # max() first: an integer may be too long for a float.
             return text, min(0.0, float(max(logprob, _LOWEST)))
-        case _:
-            return None
+    return None
 
 
 def _choice_pattern(choices: Sequence[str]) -> str:

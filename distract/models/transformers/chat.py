@@ -93,7 +93,10 @@ class Chat:
         head, tails = self._ids(layout, ids_by_text)
         if not request.choices:
             return EncodedRequest(head + tails[0])
-        shared = _common_length(tails)
+        # All tails between two share the common start of these two.
+        first, last = min(tails), max(tails)
+        pairs = enumerate(zip(first, last, strict=False))
+        shared = next((at for at, (one, other) in pairs if one != other), len(first))
         nexts = tuple(tail[shared : shared + 1] for tail in tails)
         if len(tails) > 1 and all(nexts) and len(nexts) == len(set(nexts)):
             return EncodedRequest(head + tails[0][:shared], nexts)
@@ -178,15 +181,6 @@ def _fill_part(part: Tokens | Piece, contents: Sequence[str]) -> str:
 
 def _prepend(lead: str, text: str) -> str:
     return lead + text if text else ""
-
-
-def _common_length(sequences: Sequence[Tokens]) -> int:
-    # All sequences between two share the common start of these two.
-    first, last = min(sequences), max(sequences)
-    for at, (left, right) in enumerate(zip(first, last, strict=False)):
-        if left != right:
-            return at
-    return min(len(first), len(last))
 
 
 class Template:

@@ -20,7 +20,6 @@ from distract.core.errors import UsageError
 from distract.core.records import Reply, Request
 from distract.models.location import silence_transformers
 from distract.models.transformers.architecture import reward_labels
-from distract.models.transformers.chat import Chat
 from distract.models.transformers.replies import make_length_failure
 from distract.models.transformers.weights import LocalModel
 
@@ -30,6 +29,8 @@ PLAIN = "{% for message in messages %}{{ message['content'] }}\n\n{% endfor %}"
 
 class RewardModel(LocalModel):
     """A backend that scores conversations; takes the arguments of ``LocalModel``."""
+
+    _plain, _invites = PLAIN, False
 
     @cached_property
     def identity(self) -> Mapping[str, str]:
@@ -95,14 +96,6 @@ class RewardModel(LocalModel):
         if not math.isfinite(logits[0]):
             return Reply(text=repr(logits[0]), failure="the model's score is not a number", tokens_in=tokens)
         return Reply(text=repr(logits[0]), tokens_in=tokens)
-
-    @cached_property
-    def _chat(self) -> Chat:
-        transformers = self._libraries()[1]
-        with self._translate_errors("load"), silence_transformers():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(self._place, **self._origin)
-            tokenizer.chat_template = tokenizer.chat_template or PLAIN
-            return Chat(tokenizer, self.name, invites=False)
 
     def _check_config(self, config: Mapping[str, Any]) -> None:
         labels = reward_labels(config)

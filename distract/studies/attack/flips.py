@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from distract.core import files
-from distract.core.errors import UnknownName, UsageError, install_command
+from distract.core.errors import UnknownName, import_library
 from distract.core.printable import line
 from distract.core.records import BASELINE, RESAMPLED, Judgment, Rewrite, Row
 from distract.core.runs import LoadedRun
@@ -233,15 +233,11 @@ def write_parquet(run: LoadedRun, path: Path, option: str) -> None:
     Raises:
         UsageError: pyarrow is not installed, or the file cannot be written.
     """
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise UsageError(f"{option} needs pyarrow, which is not installed: {install_command('parquet')}") from error
+    pyarrow = import_library("pyarrow.parquet", "parquet", option)
     kinds = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
     schema = pyarrow.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
     file = io.BytesIO()
-    parquet.write_table(pyarrow.Table.from_pylist(list(list_comparisons(run)), schema), file)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(list_comparisons(run)), schema), file)
     files.write(path, file.getvalue(), option)
 
 
