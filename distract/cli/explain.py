@@ -32,7 +32,7 @@ class _Options(ReferenceOptions, JudgeOptions, JsonOptions):
     case: str | None = setting(None, "case of the run", DATA_TEXT, argument=True, metavar="[CASE]")
     judge: str | None = one_judge(None, "judge of the run, if it runs code or is on another machine")
     protocols: tuple[str, ...] = setting(
-        (), "only flips by this way of asking, or by that in a file; repeatable", flag="--protocol"
+        (), "only flips by this way of asking, or by a file; repeatable", flag="--protocol"
     )
     attacks: tuple[str, ...] = setting((), "only flips under this attack; repeatable", flag="--attack")
     clearest: int | None = setting(

@@ -338,6 +338,7 @@ ALLOWED = {
     ("distract/models/transformers/embedded.py", "rename"),  # of whole folders, in a cache that a lock guards
     ("distract/models/transformers/embedded.py", "rmtree"),  # leftovers of a killed conversion
     ("distract/cli/streams.py", "open"),  # the null device, in the place of a closed stream
+    ("distract/core/merge.py", "rmdir"),  # the part that a killed merge left, once it is empty
     ("distract/core/replyfile.py", "truncate"),  # back to its size: SQLite has it mapped
 }
 """Other writers, with the reason."""

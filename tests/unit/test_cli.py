@@ -185,7 +185,7 @@ def test_list_prints_one_line_per_name(run: Any) -> None:
     assert ran.code == 0
     for name in ("smollm2-135m", "planted:longer", "pairwise", "absolute", "assertiveness", "prolixity", "sycophancy",
                  "none", "null", "tweakset", "llmbar", "native", "recorded", "rules"):  # fmt: skip
-        assert sum(one.split()[:1] == [name] for one in ran.out.splitlines()) == 1
+        assert sum(f"{one} ".startswith(f"  {name} ") for one in ran.out.splitlines()) == 1
 
 
 def test_attacks_are_listed_by_effect_and_family(run: Any) -> None:

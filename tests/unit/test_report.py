@@ -381,7 +381,7 @@ def test_install_hints_match_the_pages() -> None:
     for path in (path for folder in ("distract", "judges", "attacks") for path in (ROOT / folder).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         assert "distract[" not in text.replace("tool.distract[", ""), path
-        commands.update(re.findall(r"install_command\([\"'](\w+)[\"']\)", text))
+        commands.update(re.findall(r"(?:install_command\(|import_library\(\"[\w.]+\", )[\"'](\w+)[\"']", text))
     assert commands >= {"openai", "vllm", "local", "hub", "parquet", "language", "pytest"}
     assert commands <= {*extras}
     pages = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)

@@ -21,7 +21,7 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -146,36 +146,40 @@ class CallStream:
 
     def _serve(self) -> None:
         while item := self._work.get():
-            with contextlib.suppress(StopIteration):  # it awaits nothing, and so ends at once
-                self._answer(*item, self._room).send(None)
+            ticket, request = item
+            for attempt in itertools.count(1):
+                self._begun[ticket] = time.monotonic()
+                try:
+                    reply: Reply | BaseException = self._finish(self._call(request))
+                except BaseException as error:
+                    reply = error
+                if not self._is_repeated(reply, attempt):
+                    break
+                delay = pause(attempt)
+                self._begun[ticket] = time.monotonic() + delay  # the pause is not the call's time
+                time.sleep(delay)
+            self._arrivals.put((ticket, reply))
+            self._begun.pop(ticket, None)
 
     async def _await_call(self, ticket: int, request: Request, room: asyncio.Semaphore) -> None:
         async with room:
-            await self._answer(ticket, request, room)
-
-    async def _answer(self, ticket: int, request: Request, room: asyncio.Semaphore) -> None:
-        """Call the function, again where its connection is lost; without loops, await nothing."""
-        for attempt in itertools.count(1):
-            if room is not self._room:  # another loop has taken the request
-                return
-            self._begun[ticket] = time.monotonic()
-            self._running[ticket] = asyncio.current_task() if self._loops else None
-            try:
-                value = self._call(request)
-                reply: Reply | BaseException = self._finish(await value if self._loops else value)
-            except BaseException as error:
-                reply = error
-            is_lost = isinstance(reply, BaseException) and is_disconnection(reply)
-            if not is_lost or attempt == ATTEMPTS or self._is_halted:
-                break
-            from distract.models.server.requests import backoff
-
-            delay = backoff(PAUSE, attempt, random.Random())
-            self._begun[ticket] = time.monotonic() + delay  # the pause is not the call's time
-            await asyncio.sleep(delay) if self._loops else time.sleep(delay)
-        if room is self._room:
-            self._arrivals.put((ticket, reply))
-            self._begun.pop(ticket, None)
+            for attempt in itertools.count(1):
+                if room is not self._room:  # another loop has taken the request
+                    return
+                self._begun[ticket], self._running[ticket] = time.monotonic(), asyncio.current_task()
+                try:
+                    call: Awaitable[object] = self._call(request)
+                    reply: Reply | BaseException = self._finish(await call)
+                except BaseException as error:
+                    reply = error
+                if not self._is_repeated(reply, attempt):
+                    break
+                delay = pause(attempt)
+                self._begun[ticket] = time.monotonic() + delay
+                await asyncio.sleep(delay)
+            if room is self._room:
+                self._arrivals.put((ticket, reply))
+                self._begun.pop(ticket, None)
 
     def _take_cancelled(self, ticket: int, room: asyncio.Semaphore, task: Future[None]) -> None:
         """Reply for a call that another one cancelled before it began."""
@@ -187,6 +191,10 @@ class CallStream:
             value.close()
             return Reply(failure="returned a coroutine that nobody awaited; declare the function with async def")
         return self._read(value)
+
+    def _is_repeated(self, reply: Reply | BaseException, attempt: int) -> bool:
+        is_lost = isinstance(reply, BaseException) and is_disconnection(reply)
+        return is_lost and attempt < ATTEMPTS and not self._is_halted
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -313,6 +321,13 @@ def is_disconnection(error: BaseException) -> bool:
             break
         error = earlier
     return False
+
+
+def pause(attempt: int) -> float:
+    """Seconds to wait after a failed attempt, as for a server."""
+    from distract.models.server.requests import backoff
+
+    return backoff(PAUSE, attempt, random.Random())
 
 
 class Loops:
