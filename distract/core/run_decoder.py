@@ -13,6 +13,7 @@ from typing import Any, TypeVar, overload
 
 from distract.core import files
 from distract.core.errors import BackendError, DataError
+from distract.core.printable import count
 from distract.core.records import Case, Constraint, Judgment, Response, Rewrite, Row, Side, token_count
 
 R = TypeVar("R")
@@ -113,7 +114,21 @@ def decode_row(value: dict[str, Any]) -> Row:
     value["keys"] = tuple(value["keys"])
     value["shown"] = tuple(value.get("shown", ()))
     value["tokens"] = tuple((token_count(int(prompt)), token_count(int(answer))) for prompt, answer in value["tokens"])
-    return Row(**value)
+    row = Row(**value)
+    names = (row.case, row.cluster, row.design, row.protocol, row.judge, row.attack, row.a.author, row.b.author)
+    _check_types((*names, row.data, row.subset, row.prompt_group, *row.keys), str, "a name is not a string")
+    words = (row.excluded, row.label, row.target, row.a.attack, row.b.attack)
+    _check_types(words, str | None, "a reason, a label or an attack is not a string")
+    _check_types((row.a.severity, row.b.severity), int | None, "a severity is not an integer")
+    if not {*row.shown} <= {"a", "b"}:
+        raise ValueError("an order names another side than a or b")
+    for judgment in row.judgments:
+        _check_types((judgment.preferred, judgment.failure), str | None, "a verdict is not a string")
+        _check_numbers(None if judgment.mass is None else (judgment.mass,), 1)
+        _check_numbers(judgment.probabilities, 3)
+        _check_numbers(judgment.scores, 2)
+        _check_numbers(judgment.ratings, 2)
+    return row
 
 
 def decode_rewrite(value: dict[str, Any]) -> Rewrite:
@@ -124,6 +139,8 @@ def decode_rewrite(value: dict[str, Any]) -> Rewrite:
     response: Response = value["response"]
     texts = (value["case"], response.author, value["generator"], *value["reasons"])
     _check_types(texts, str, "a case, an author, a generator or a reason is not a string")
+    _check_types([response.turns], tuple, "turns are not a list")
+    _check_types((*response.turns, *value["original"]), str, "a turn is not a string")
     _check_types([response.attack], str | None, "an attack is not a string")
     _check_types([response.severity], int | None, "a severity is not an integer")
     _check_types([number for _, number in value["evidence"]], int | float | str, "evidence is not a number or a string")
@@ -139,6 +156,8 @@ def decode_case(value: dict[str, Any]) -> Case:
     )
     value["lineages"] = ()
     case = _build_record(Case, value)
+    lists = (case.prompt, case.reference, *(response.turns for response in case.responses))
+    _check_types(lists, tuple, "turns are not a list")
     turns = (*case.prompt, *case.reference, *(turn for response in case.responses for turn in response.turns))
     names = (case.id, *(response.author for response in case.responses), *(one.kind for one in case.constraints))
     _check_types((*turns, *names), str, "a name or a text is not a string")
@@ -154,6 +173,15 @@ def _freeze(value: Any) -> Any:
 def _check_types(values: Iterable[object], kind: Any, problem: str) -> None:
     if not all(isinstance(value, kind) for value in values):
         raise ValueError(problem)
+
+
+def _check_numbers(values: object, size: int) -> None:
+    if values is not None and not (
+        isinstance(values, tuple)
+        and len(values) == size
+        and all(isinstance(value, int | float) and abs(value) < 2**63 for value in values)
+    ):
+        raise ValueError(f"no valid verdict: expected {count(size, 'number')}")
 
 
 def _build_record(kind: type[R], value: dict[str, Any]) -> R:

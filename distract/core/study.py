@@ -23,12 +23,18 @@ SHARED_SCHEMA: Mapping[str | EllipsisType, Shape] = {
     "judge": str,
     "seed": int,
     "left_out": dict,
-    "protocols": {...: list},
+    "protocols": {...: [str]},
     "ties": [str],
     "controls": [str],
     "self_judging": [str],
 }
 """The parameters that every study records."""
+
+_SOME: Mapping[str | EllipsisType, Shape] = {
+    **{"effects": {...: str}, "truths": {...: str}, "families": {...: str}, "control_of": {...: str}},
+    **{"placebos": [str], "exchange": dict | None, "reference": dict | None},
+}
+"""Parameters that only some record."""
 
 
 class Sums(Protocol[R_co]):
@@ -95,7 +101,10 @@ class Study(Generic[R]):
 
     def fits(self, parameters: object) -> bool:
         """Whether the parameters hold everything that its document and tables read."""
-        return has_shape(parameters, {**SHARED_SCHEMA, **self.schema})
+        if not (isinstance(parameters, dict) and parameters.get("protocols")):
+            return False
+        some = {name: shape for name, shape in _SOME.items() if name in parameters}
+        return has_shape(parameters, {**some, **SHARED_SCHEMA, **self.schema})
 
 
 def has_shape(value: object, shape: Shape) -> bool:

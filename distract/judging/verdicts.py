@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from operator import mul
 
+from distract.core.errors import DataError
 from distract.core.records import Judgment, Outcome, ParseFailure, Reply
 from distract.judging.parsers import BRACKETS, Format, strip_thoughts
 
@@ -76,9 +77,14 @@ def outcome(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
 
     Returns:
         The outcome, or None if any order is invalid.
+
+    Raises:
+        DataError: a verdict that a file holds cannot be of this rule.
     """
     if not judgments or any(judgment.failure is not None for judgment in judgments):
         return None
+    if not (all(judgment.probabilities for judgment in judgments) if rule is None else len(judgments) == 1):
+        raise DataError("a verdict does not fit the protocols that the run records; run it again")
     if rule is None:
         triples = [j.probabilities for j in judgments if j.probabilities is not None]
         a, b, tie = [math.fsum(column) / len(triples) for column in zip(*triples, strict=True)]

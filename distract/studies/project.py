@@ -135,7 +135,7 @@ def check_recorded(file: Path, option: str, value: str) -> None:
     """Refuse what a file of data or a run names to be opened, if a stranger must not name it."""
     # Paths in it start in the current folder.
     if problem := find_hazard(Path(file.name), Setting(None, "", TEXT, flag=f"--{option}"), value):
-        raise UsageError(f"{file}: its {option.replace('-', ' ')} {problem}")
+        raise UsageError(f"{file}: its {option.replace('-', ' ')} {shorten(value)} {problem}")
 
 
 def locate_prompt(file: Path, name: str) -> str:

@@ -372,17 +372,17 @@ def test_smallest_change_is_described_in_words(one: MinimalFlip, message: str) -
     (
         lambda r: r["parameters"].update(judge="python:evil.py:f"),
         HOW[:2],
-        "r: its judge names a file that runs code or",
+        "r: its judge python:evil.py:f names a file",
     ),
     (lambda r: r["parameters"].update(judge=" ./evil.toml"), HOW[:2], "name it on the command line, with --judge"),
-    (lambda r: r["parameters"].update(judge="vllm:../evil"), HOW[:2], "r: its judge leads out of the folder of this"),
-    (lambda r: r["parameters"].update(judge="https://e.example#m"), HOW[:2], "r: its judge names a server on another"),
+    (lambda r: r["parameters"].update(judge="vllm:../evil"), HOW[:2], "r: its judge vllm:../evil leads out"),
+    (lambda r: r["parameters"].update(judge="https://e.example#m"), HOW[:2], "https://e.example#m names a server"),
     (lambda r: r["parameters"].update(judge="http://127.0.0.1:9#m"), HOW[:2], "model was planted:bold, is now"),
-    (lambda r: r.update(source={"data": "../d.jsonl"}), ("--data", "d.jsonl"), "r: its data leads out of the folder"),
+    (lambda r: r.update(source={"data": "../d.jsonl"}), ("--data", "d.jsonl"), "r: its data ../d.jsonl leads out"),
     (
         lambda r: r.update(source={"data": "d.jsonl", "responses": ["/etc"]}),
         ("--data", "d.jsonl"),
-        "its data leads out",
+        "its data /etc leads out",
     ),
 )
 def test_stranger_names_nothing_that_is_opened(

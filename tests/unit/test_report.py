@@ -1,18 +1,21 @@
 """Test that reports are safe, fit 80 columns, and match the figures."""
 
+import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from builders import row, run_parameters, verdict
-from command_result import check_refusal, fits, print_parts
+from command_result import Run, check_refusal, fits, print_parts
 from gate_builders import make_run
 from hypothesis import given, strategies as st
 from loops import each
 from pages import PAGES
+from test_explain import change_record, write_run
 
 from distract.core import errors, registry
 from distract.core.printable import bar, clean_text, count, interval, line, p_value, percent, share_hint
@@ -403,3 +406,37 @@ def test_counts_and_shares_are_formatted() -> None:
     assert [count(n, "reply", "replies") for n in (0, 1, 1000)] == ["0 replies", "1 reply", "1,000 replies"]
     assert [share_hint(n) for n in (0.5, 1, 101, float("nan"), float("inf"))] == [""] * 5
     assert share_hint(0.5, is_percent=True) == "; write 0.005 for 0.5%"
+
+
+@each(
+    "path, change",
+    ("r/run.json", lambda r: r["parameters"].update(reference="./evil.py")),
+    ("r/run.json", lambda r: r["parameters"].update(effects=[[1]])),
+    ("r/run.json", lambda r: r["parameters"].update(families={"assertiveness": []})),
+    ("r/run.json", lambda r: r["parameters"].update(protocols={"pairwise": ["score"]})),
+    ("r/run.json", lambda r: r["parameters"].update(protocols={})),
+    ("r/rows.jsonl", lambda r: r.update(case=["flips"])),
+    ("r/rows.jsonl", lambda r: r.update(target={})),
+    ("r/rows.jsonl", lambda r: r["a"].update(severity=[1])),
+    ("r/rows.jsonl", lambda r: r.update(shown=["\x1b[31m", "b"])),
+    ("r/rows.jsonl", lambda r: r.update(tokens=[])),
+    ("r/rows.jsonl", lambda r: r["judgments"][0].update(probabilities=["1", 0, 0])),
+    ("r/rows.jsonl", lambda r: r["judgments"][0].update(scores=10**400)),
+    ("r/rows.jsonl", lambda r: r["judgments"][0].update(mass=[])),
+    ("r/rewrites.jsonl", lambda r: r["response"].update(turns={"a": []})),
+    ("r/rewrites.jsonl", lambda r: r.update(original=[None])),
+    ("r/cases.jsonl", lambda r: r.update(prompt={"a": []})),
+)
+def test_record_of_wrong_types_is_refused(run: Run, path: str, change: Callable[[dict[str, Any]], object]) -> None:
+    write_run(run)
+    text = Path(path).read_text()
+    lines = [*map(json.loads, [text] if path == "r/run.json" else text.splitlines())]
+    for one in lines:
+        change(one)
+    Path(path).write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    checksum = sha256(Path(path).read_bytes()).hexdigest()
+    change_record("r/manifest.json", lambda r: r["checksums"].update({Path(path).name: checksum}))
+    commands = ("explain",) if path == "r/cases.jsonl" else ("explain", "report", "flips")
+    for command in commands:
+        ran = run(command, "r")
+        assert (ran.code, "Traceback" in ran.err, "\x1b" in ran.err) == (2, False, False), ran.err

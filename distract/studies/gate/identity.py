@@ -141,7 +141,7 @@ def _verdict_differences(baseline: LoadedRun, run: LoadedRun) -> Iterator[str]:
         {
             (row.protocol, row.keys): Reading(outcome(row.judgments, headline("flip_rate", rules[row.protocol])))
             for row in one.rows
-            if row.attack == BASELINE and row.keys
+            if row.attack == BASELINE and row.keys and row.protocol in rules
         }
         for one in (baseline, run)
         for rules in [one.parameters["protocols"]]
