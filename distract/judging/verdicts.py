@@ -83,10 +83,10 @@ def outcome(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
     """
     if not judgments or any(judgment.failure is not None for judgment in judgments):
         return None
-    if not (all(judgment.probabilities for judgment in judgments) if rule is None else len(judgments) == 1):
+    triples = [j.probabilities for j in judgments if j.probabilities is not None] if rule is None else []
+    if len(judgments) != (len(triples) if rule is None else 1):
         raise DataError("a verdict does not fit the protocols that the run records; run it again")
     if rule is None:
-        triples = [j.probabilities for j in judgments if j.probabilities is not None]
         a, b, tie = [math.fsum(column) / len(triples) for column in zip(*triples, strict=True)]
         return pick_largest((a, b, tie))
     (judgment,) = judgments
