@@ -145,7 +145,7 @@ def test_score_is_that_of_transformers_itself(longer: Path, smollm2: Transformer
     import torch
     import transformers
 
-    (comparison, *_), judge = comparisons(), open_judge(str(longer))
+    (comparison, *_), judge = comparisons(), open_judge(str(longer), Options(dtype="float32"))
     requests = next(protocol.ask(comparison))
     replies = dict(pair for batch in judge.reply(requests, frozenset({0, 1})) for pair in batch)
     model = transformers.LlamaForSequenceClassification.from_pretrained(longer).eval()
