@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -276,6 +277,22 @@ PASS_MARK = "pass mark"
 """Stands in for the author of b where one response is judged alone: a is preferred when the response passes."""
 
 MIRROR: Mapping[Outcome, Outcome] = MappingProxyType({"a": "b", "b": "a", "tie": "tie"})
+
+
+FIGURES: Mapping[str, int] = MappingProxyType({"probabilities": 3, "scores": 2, "ratings": 2})
+"""Length of each tuple of numbers in a judgment."""
+
+
+def are_finite(figures: object, size: int) -> bool:
+    """Whether these are so many finite numbers, integers of 64 bits included: numpy computes with no others."""
+    return (
+        isinstance(figures, tuple | list)
+        and len(figures) == size
+        and all(
+            math.isfinite(number) if isinstance(number, float) else isinstance(number, int) and abs(number) < 2**63
+            for number in figures
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)

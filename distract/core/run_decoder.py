@@ -14,7 +14,18 @@ from typing import Any, TypeVar, overload
 from distract.core import files
 from distract.core.errors import BackendError, DataError
 from distract.core.printable import count
-from distract.core.records import Case, Constraint, Judgment, Response, Rewrite, Row, Side, token_count
+from distract.core.records import (
+    FIGURES,
+    Case,
+    Constraint,
+    Judgment,
+    Response,
+    Rewrite,
+    Row,
+    Side,
+    are_finite,
+    token_count,
+)
 
 R = TypeVar("R")
 
@@ -124,10 +135,10 @@ def decode_row(value: dict[str, Any]) -> Row:
         raise ValueError("an order names another side than a or b")
     for judgment in row.judgments:
         _check_types((judgment.preferred, judgment.failure), str | None, "a verdict is not a string")
-        _check_numbers(None if judgment.mass is None else (judgment.mass,), 1)
-        _check_numbers(judgment.probabilities, 3)
-        _check_numbers(judgment.scores, 2)
-        _check_numbers(judgment.ratings, 2)
+        for name, size in (*FIGURES.items(), ("mass", 1)):
+            figures = getattr(judgment, name)
+            if figures is not None and not are_finite(figures if size > 1 else (figures,), size):
+                raise ValueError(f"no valid verdict: {name}: expected {count(size, 'finite number')}")
     return row
 
 
@@ -173,15 +184,6 @@ def _freeze(value: Any) -> Any:
 def _check_types(values: Iterable[object], kind: Any, problem: str) -> None:
     if not all(isinstance(value, kind) for value in values):
         raise ValueError(problem)
-
-
-def _check_numbers(values: object, size: int) -> None:
-    if values is not None and not (
-        isinstance(values, tuple)
-        and len(values) == size
-        and all(isinstance(value, int | float) and abs(value) < 2**63 for value in values)
-    ):
-        raise ValueError(f"no valid verdict: expected {count(size, 'number')}")
 
 
 def _build_record(kind: type[R], value: dict[str, Any]) -> R:

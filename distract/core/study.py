@@ -31,8 +31,13 @@ SHARED_SCHEMA: Mapping[str | EllipsisType, Shape] = {
 """The parameters that every study records."""
 
 _SOME: Mapping[str | EllipsisType, Shape] = {
-    **{"effects": {...: str}, "truths": {...: str}, "families": {...: str}, "control_of": {...: str}},
-    **{"placebos": [str], "exchange": dict | None, "reference": dict | None},
+    "effects": {...: str},
+    "truths": {...: str},
+    "families": {...: str},
+    "control_of": {...: str},
+    "placebos": [str],
+    "exchange": dict | None,
+    "reference": dict | None,
 }
 """Parameters that only some record."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import reprlib
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import get_args
@@ -13,7 +13,7 @@ from typing import get_args
 from distract.core.errors import PluginError
 from distract.core.plan import PENDING, Plan, tap
 from distract.core.plugin import Comparison, Protocol
-from distract.core.records import Judgment, Outcome, ParseFailure, Reply, Request
+from distract.core.records import FIGURES, Judgment, Outcome, ParseFailure, Reply, Request, are_finite
 from distract.judging.verdicts import pick_largest
 
 ROUNDS = 1000
@@ -21,9 +21,6 @@ ROUNDS = 1000
 
 MOST = 10_000
 """Maximum requests in one round."""
-
-_FIGURES: Mapping[str, int] = {"probabilities": 3, "scores": 2, "ratings": 2}
-"""Length of each tuple of numbers in a judgment."""
 
 
 def consult(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
@@ -83,11 +80,11 @@ def find_problem(judgment: object, figures: Sequence[str] = ()) -> str | None:
     if failure is None and (type(preferred) is not str or preferred not in get_args(Outcome)):
         return f"prefers {reprlib.repr(preferred)}, expected a, b or tie"
     required = () if failure is not None else figures
-    for name, size in _FIGURES.items():
+    for name, size in FIGURES.items():
         value = getattr(judgment, name)
-        if (name in required) if value is None else not _is_finite(value, size):
+        if (name in required) if value is None else not are_finite(value, size):
             return f"{name} are {reprlib.repr(value)}, expected {size} finite numbers"
-    if judgment.mass is not None and not (_is_finite((judgment.mass,), 1) and 0 <= judgment.mass <= 1 + 1e-3):
+    if judgment.mass is not None and not (are_finite((judgment.mass,), 1) and 0 <= judgment.mass <= 1 + 1e-3):
         return f"mass is {reprlib.repr(judgment.mass)}, expected a share from 0 to 1 or none"
     if judgment.read not in ("choices", "text"):
         return f"read is {reprlib.repr(judgment.read)}, expected 'choices' or 'text'"
@@ -102,11 +99,3 @@ def _required_figures(protocol: Protocol) -> Sequence[str]:
     if not protocol.rules:
         return ("probabilities",)
     return ("scores", "ratings") if "rating" in protocol.rules else ("scores",)
-
-
-def _is_finite(figures: object, size: int) -> bool:
-    return (
-        isinstance(figures, tuple | list)
-        and len(figures) == size
-        and all(isinstance(number, int | float) and math.isfinite(number) for number in figures)
-    )

@@ -428,6 +428,21 @@ def test_counts_and_shares_are_formatted() -> None:
     ("r/cases.jsonl", lambda r: r.update(prompt={"a": []})),
 )
 def test_record_of_wrong_types_is_refused(run: Run, path: str, change: Callable[[dict[str, Any]], object]) -> None:
+    rewrite_records(run, path, change)
+    commands = ("explain",) if path == "r/cases.jsonl" else ("explain", "report", "flips")
+    for command in commands:
+        ran = run(command, "r")
+        assert (ran.code, "Traceback" in ran.err, "\x1b" in ran.err) == (2, False, False), ran.err
+
+
+def test_scores_of_any_size_can_be_read_again(run: Run) -> None:
+    """A judge function may score without a scale."""
+    rewrite_records(run, "r/rows.jsonl", lambda r: r["judgments"][0].update(scores=[1e300, -(2**62)]))
+    assert run("report", "r").code == 0
+
+
+def rewrite_records(run: Run, path: str, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change every record of a file of a run, with its checksum."""
     write_run(run)
     text = Path(path).read_text()
     lines = [*map(json.loads, [text] if path == "r/run.json" else text.splitlines())]
@@ -436,7 +451,3 @@ def test_record_of_wrong_types_is_refused(run: Run, path: str, change: Callable[
     Path(path).write_text("".join(f"{json.dumps(one)}\n" for one in lines))
     checksum = sha256(Path(path).read_bytes()).hexdigest()
     change_record("r/manifest.json", lambda r: r["checksums"].update({Path(path).name: checksum}))
-    commands = ("explain",) if path == "r/cases.jsonl" else ("explain", "report", "flips")
-    for command in commands:
-        ran = run(command, "r")
-        assert (ran.code, "Traceback" in ran.err, "\x1b" in ran.err) == (2, False, False), ran.err
