@@ -14,12 +14,11 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from distract.core.backend import Backend
 from distract.core.errors import DataError, PromptError, UsageError
@@ -27,11 +26,11 @@ from distract.core.files import MOST_TEXT, read_text
 from distract.core.plan import Plan
 from distract.core.plugin import Calls, Comparison, Protocol
 from distract.core.prompts import Prompt, parse
-from distract.core.records import Case, Judgment, ParseFailure, Reply, Request, Response, Slots
+from distract.core.records import Case, Judgment, Outcome, ParseFailure, Reply, Request, Response, Slots
 from distract.judging import instructions, verdicts
 from distract.judging.case_texts import state_criterion, state_question, state_reference
-from distract.judging.verdict_search import Unread
-from distract.judging.verdict_spec import VerdictSpec, first_mention, infer_table, parse_spec
+from distract.judging.parsers.words import Unread, Value
+from distract.judging.verdict_spec import VerdictSpec, check_keys, first_mention, infer_table, parse_spec
 from distract.models.options import COMMON, Options
 from distract.models.provider import read_settings
 
@@ -93,9 +92,10 @@ class OwnPrompt:
         """Show both responses and read the word for one of them."""
         if failed := self._reject(comparison.case):
             return failed
-        (reply,) = yield [self.request(comparison.case, instructions.response_slots(comparison))]
-        outcome = self.verdict.read_outcome(reply, self.prompt.prefill)
-        return _fail(outcome, reply) if isinstance(outcome, Unread) else verdicts.certain_judgment(outcome)
+        pair = instructions.response_slots(comparison)
+        (reply,) = yield [self.request(comparison.case, pair)]
+        outcome = self._read(reply, comparison.case, pair.values())
+        return outcome if isinstance(outcome, Judgment) else verdicts.certain_judgment(cast(Outcome, outcome))
 
     def score(self, comparison: Comparison) -> Plan[Judgment]:
         """Show each response alone and prefer the higher score."""
@@ -103,23 +103,27 @@ class OwnPrompt:
             return failed
         pair = (comparison.first, comparison.second)
         replies = yield [self.request(comparison.case, {"response": response}) for response in pair]
-        scores = []
-        for reply in replies:
-            score = self.verdict.read_score(reply, self.prompt.prefill)
-            if isinstance(score, Unread):
-                return _fail(score, reply)
-            scores.append(score)
-        first, second = scores
+        values = []
+        for reply, response in zip(replies, pair, strict=True):
+            value = self._read(reply, comparison.case, [response])
+            if isinstance(value, Judgment):
+                return value
+            values.append(cast("float | tuple[float, ...]", value))
+        first, second = map(self.verdict.weigh, values)
         return Judgment(verdicts.compare_scores(first, second), scores=(first, second), read="text")
+
+    def _read(self, reply: Reply, case: Case, responses: Iterable[Response]) -> Value | Judgment:
+        """Read a verdict; return a failed judgment if there is none."""
+        material = [*instructions.quotable_texts(case, responses), *case.reference]
+        value = self.verdict.read(reply, self.prompt.prefill, material).value
+        if isinstance(value, Unread):
+            return Judgment(None, read="text", failure=ParseFailure(str(value), reply))
+        return value
 
     def _reject(self, case: Case) -> Judgment | None:
         """Return a failed judgment if the prompt needs a reference that the data lack."""
         is_lacking = "reference" in self.prompt.slots and not case.reference
         return Judgment(None, read="text", failure=NO_REFERENCE) if is_lacking else None
-
-
-def _fail(reason: Unread, reply: Reply) -> Judgment:
-    return Judgment(None, read="text", failure=ParseFailure(str(reason), reply))
 
 
 def split_file(path: Path) -> tuple[str, str, dict[str, Any] | None, dict[str, Any]]:
@@ -185,7 +189,7 @@ def make_protocol(
         checksum=checksum or hashlib.sha256(json.dumps([body, table, limit, temperature]).encode()).hexdigest(),
     )
     if is_pair:
-        return named(ask=own.compare, calls=Calls(1), ties="tie" in spec.words.values())
+        return named(ask=own.compare, calls=Calls(1), ties="tie" in spec.meanings.values())
     assert spec.scale is not None
     mark = None if spec.pass_mark is None else spec.mirror(spec.pass_mark)
     scored = partial(named, ties=True, rules=("score",), orders="none", scale=spec.scale, pass_mark=mark)
@@ -293,10 +297,7 @@ def read_judge(path: Path) -> JudgeFile:
     for key in (*table, *(options if isinstance(options, dict) else ())):
         if SECRET.fullmatch(key):
             fail("keys are never read from a file; set OPENAI_API_KEY or DISTRACT_API_KEY in the environment", key)
-    for key in table:
-        if key not in KEYS:
-            near = get_close_matches(key, KEYS, 1)
-            fail(f"unknown key{f'; did you mean {near[0]!r}?' if near else ''} (known: {', '.join(KEYS)})", key)
+    check_keys(table, KEYS, fail)
     model = table.get("model")
     if not isinstance(model, str) or not model.strip() or model.endswith(".toml"):
         fail(

@@ -1,7 +1,8 @@
-"""The verdict of a user's own prompt: where it stands in an answer, and what it means.
+"""The verdict that a user's own prompt declares: where it stands in an answer, and what it means.
 
-It stands after a marker, where a regular expression finds it, at a path in JSON, or in the last line; it is a word for
-one of two responses or for a tie, or a number on a scale.
+It stands after a marker, where a regular expression finds it, at a path in JSON, or in the last line. It is a word for
+one of two responses or for a tie; or a number on a scale, a grade in words, or one of either for each of several
+criteria.
 """
 
 from __future__ import annotations
@@ -9,26 +10,27 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, NoReturn, TypeVar, cast
+from types import MappingProxyType
+from typing import Any, NoReturn, cast
 
+from distract.core.outcomes import GRADES, NUMBERS, OUTCOMES, PASSES
 from distract.core.records import Outcome, Reply
-from distract.judging import verdict_search as search
-from distract.judging.verdict_search import Unread
+from distract.judging import parsers
+from distract.judging.parsers import Reading, places, words
+from distract.judging.parsers.answers import join_prefill
+from distract.judging.parsers.places import Place
+from distract.judging.parsers.words import Unread, Words, fold, remove_markup
 
-Value = TypeVar("Value")
 Complain = Callable[[str, str], NoReturn]
 """Raises for a problem with a field, which is named second."""
 
-KEYS = ("words", "marker", "regex", "json", "scale", "better", "pass_mark")
-MEANINGS: Mapping[str, Outcome] = {
-    **dict.fromkeys(("A", "first", "1"), "a"),
-    **dict.fromkeys(("B", "second", "2"), "b"),
-    **dict.fromkeys(("tie", "draw", "equal"), "tie"),
-}
-"""Words with a meaning of their own."""
+KEYS = ("words", "marker", "regex", "json", "scale", "criteria", "better", "pass_mark")
+MEANINGS: Mapping[str, Outcome] = MappingProxyType({**OUTCOMES, **NUMBERS})
+DEFAULT = ("A", "first", "1", "B", "second", "2", "tie", "draw", "equal")
+"""Words of a comparison, if none are declared."""
 
 MOST_RATINGS = 1001
 """Ratings that a planted judge can give."""
@@ -39,206 +41,285 @@ class VerdictSpec:
     """Where a verdict stands and what it means.
 
     Attributes:
-        words: the words as they are to be written, with their meaning; empty for a score.
-        marker: the text before the verdict.
-        regex: an expression with the group ``verdict`` or ``score``.
-        path: the steps to the verdict in a JSON object. Without any of the three the last line counts.
-        scale: lowest and highest score as the judge writes them; None for words.
+        place: where it stands.
+        words: what it may say.
+        meanings: the words as they are to be written, with their outcome or grade; empty for a number.
+        scale: lowest and highest score as the judge writes them; None for a comparison.
+        weights: the weight of each criterion; empty without criteria.
         is_lower_better: whether lower scores are better; they are then mirrored.
         pass_mark: the score from which a response passes, as the judge writes it.
     """
 
-    words: Mapping[str, Outcome]
-    marker: str = ""
-    regex: re.Pattern[str] | None = None
-    path: tuple[str | int, ...] = ()
+    place: Place
+    words: Words
+    meanings: Mapping[str, Outcome | float]
     scale: tuple[float, float] | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
     is_lower_better: bool = False
     pass_mark: float | None = None
 
     @property
     def summary(self) -> str:
         """Say what a verdict is."""
+        listed = ", ".join(self.meanings)
         if self.scale is None:
-            return f"compares two responses: {', '.join(self.words)}"
+            return f"compares two responses: {listed}"
         direction = ", lower is better, so that scores are mirrored" if self.is_lower_better else ""
-        return f"rates each response alone, {self.scale[0]:g} to {self.scale[1]:g}{direction}"
+        by = f" by {', '.join(self.weights)}" if self.weights else ""
+        return f"rates each response alone{by}, {listed or f'{self.scale[0]:g} to {self.scale[1]:g}'}{direction}"
 
     def mirror(self, score: float) -> float:
         """Turn a score of the judge into one of which higher is better, and back."""
         return sum(self.scale or (0, 0)) - score if self.is_lower_better else score
 
-    def read_outcome(self, reply: Reply, prefill: str) -> Outcome | Unread:
-        """Read the preferred response."""
-        folded = {search.fold(word): outcome for word, outcome in self.words.items()}
-
-        def read(value: object) -> Outcome | Unread:
-            return search.read_word(value, folded)
-
-        return self._read(reply, prefill, read, lambda line: search.word_after(line, folded), read)
-
-    def read_score(self, reply: Reply, prefill: str) -> float | Unread:
-        """Read a score, of which higher is better."""
-        assert self.scale is not None
-        scale = self.scale
-        score = self._read(
-            reply,
-            prefill,
-            lambda value: search.read_number(value, scale),
-            lambda line: search.number_after(line, scale),
-            lambda line: search.only_number(line, scale),
-        )
-        return score if isinstance(score, Unread) else self.mirror(score)
-
-    def _read(
-        self,
-        reply: Reply,
-        prefill: str,
-        read: Callable[[object], Value | Unread],
-        read_begun: Callable[[str], tuple[Value, int] | Unread],
-        read_line: Callable[[str], Value | Unread],
-    ) -> Value | Unread:
-        """Find the verdict and read it; what a token limit may have cut off is no verdict."""
+    def read(self, reply: Reply, prefill: str, material: Sequence[str] = ()) -> Reading:
+        """Read the verdict: the preferred response, or the judge's score or scores as it writes them."""
         if reply.failure is not None:
-            return Unread(reply.failure)
-        text, is_cut = search.own_words(prefill, reply.text).rstrip(), reply.finish == "length"
-        if self.marker:
-            place = search.after_marker(text, self.marker)
-            if isinstance(place, Unread):
-                return Unread("truncated") if is_cut else place
-            verdict = read_begun(place[0])
-            if is_cut and (isinstance(verdict, Unread) or (verdict[1] == len(place[0]) and not place[1])):
-                return Unread("truncated")
-            return verdict if isinstance(verdict, Unread) else verdict[0]
-        if self.regex:
-            match = search.match_last(self.regex, self._group, text)
-            if is_cut and (isinstance(match, Unread) or match[1] == len(text)):
-                return Unread("truncated")
-            return match if isinstance(match, Unread) else read(match[0])
-        if self.path:
-            value = search.find_value(text, self.path)
-            if isinstance(value, Unread):
-                return Unread("truncated") if is_cut else value
-            return read(value)
-        return Unread("truncated") if is_cut else read_line(search.last_line(text))
+            return Reading(Unread(reply.failure))
+        text = join_prefill(prefill, reply.text[-parsers.MOST_READ :])
+        return parsers.read(text, self.place, self.words, material, reply.finish == "length")
+
+    def weigh(self, value: float | tuple[float, ...]) -> float:
+        """Turn what was read into a score of which higher is better: the weighted mean of several criteria."""
+        if isinstance(value, tuple):
+            weights = self.weights.values()
+            value = math.fsum(map(float.__mul__, value, weights)) / math.fsum(weights)
+        return self.mirror(value)
 
     def outcomes(self) -> tuple[tuple[str, str], ...]:
         """Return the answer for each verdict, for planted judges; none if it cannot be written and read again."""
         if self.scale is None:
             names: Mapping[Outcome, str] = {"a": "first", "b": "second", "tie": "tie"}
-            first_words = {outcome: word for word, outcome in reversed([*self.words.items()])}
-            answers = [(names[outcome], self.say(first_words[outcome])) for outcome in names if outcome in first_words]
-            readable = [self.read_outcome(Reply(answer), "") for _, answer in answers]
-            is_readable = readable == [outcome for outcome in names if outcome in first_words]
+            first_words = {outcome: word for word, outcome in reversed([*self.meanings.items()])}
+            levels = [(names[outcome], first_words[outcome]) for outcome in names if outcome in first_words]
+        elif self.meanings:
+            grades = {self.mirror(cast(float, grade)): word for word, grade in reversed([*self.meanings.items()])}
+            levels = [(str(level), grades[grade]) for level, grade in enumerate(sorted(grades))]
         else:
             low, high = math.ceil(self.scale[0]), math.floor(self.scale[1])
             ratings = range(low, min(high, low + MOST_RATINGS - 1) + 1)
-            answers = [(str(rating), self.say(f"{self.mirror(rating):g}")) for rating in ratings]
-            is_readable = len(ratings) > 1 and all(
-                self.read_score(Reply(answer), "") == rating
-                for rating, (_, answer) in zip(ratings, answers, strict=True)
-            )
+            levels = [(str(rating), f"{self.mirror(rating):g}") for rating in ratings]
+        answers = [(name, self._say(word)) for name, word in levels]
+        is_readable = len(answers) > 1 and all(
+            not isinstance(value := self.read(Reply(answer), "").value, Unread) and self._is_meant(value, word)
+            for (_, answer), (_, word) in zip(answers, levels, strict=True)
+        )
         return tuple(answers) if is_readable else ()
 
-    def say(self, value: str) -> str:
-        """Write an answer with a verdict."""
-        if self.regex:
-            return search.say_match(self.regex, self._group, value)
-        if self.path:
-            return search.say_value(self.path, value if self.scale is None else json.loads(value))
-        return f"{self.marker} {value}".strip()
+    def _is_meant(self, value: object, word: str) -> bool:
+        meant = self.meanings[word] if self.meanings else float(word)
+        return value == ((meant,) * len(self.weights) if self.weights else meant)
 
-    @property
-    def _group(self) -> str:
-        return "verdict" if self.scale is None else "score"
+    def _say(self, word: str) -> str:
+        """Write an answer with a verdict."""
+        if isinstance(self.place, places.Pattern):
+            return say_match(self.place.expression, self.place.group, word)
+        if isinstance(self.place, places.Path):
+            value: object = word if self.meanings else json.loads(word)
+            value = dict.fromkeys(self.weights, value) if self.weights else value
+            for step in reversed(self.place.steps):
+                value = {step: value} if isinstance(step, str) else [None] * step + [value]
+            return json.dumps(value)
+        return f"{self.place.marker} {word}" if isinstance(self.place, places.Marker) else word
+
+
+def check_keys(table: Collection[str], known: Sequence[str], fail: Complain) -> None:
+    """Refuse a key that is not known."""
+    for key in table:
+        if key not in known:
+            near = get_close_matches(key, known, 1)
+            fail(f"unknown key{f'; did you mean {near[0]!r}?' if near else ''} (known: {', '.join(known)})", key)
 
 
 def parse_spec(table: Mapping[str, Any], is_pair: bool, fail: Complain) -> VerdictSpec:
     """Read a ``[verdict]`` table for a prompt that shows a pair of responses, or one."""
-    for key in table:
-        if key not in KEYS:
-            near = get_close_matches(key, KEYS, 1)
-            fail(f"unknown key{f'; did you mean {near[0]!r}?' if near else ''} (known: {', '.join(KEYS)})", key)
+    check_keys(table, KEYS, fail)
     ways = [key for key in ("marker", "regex", "json") if key in table]
     if len(ways) > 1:
         fail(f"expected one of marker, regex and json, found {' and '.join(ways)}", ways[1])
+    place: Place = places.LastLine()
     for key in ways:
-        if not isinstance(table[key], str) or not search.plain(table[key]).strip():
+        if not isinstance(table[key], str) or not remove_markup(table[key]).strip():
             fail(f"expected a text, found {table[key]!r}", key)
-    spec = VerdictSpec(
-        {},
-        marker=table.get("marker", ""),
-        regex=_parse_regex(table["regex"], is_pair, fail) if "regex" in table else None,
-        path=search.parse_path(table["json"]) if "json" in table else (),
-    )
-    if "json" in table and not spec.path:
-        fail(f"expected a path such as $.score or result.scores[0], found {repr(table['json'])[:80]}", "json")
+        place = _PLACES[key](table[key], fail, ("score",) if "scale" in table else ("verdict", "score")[: 2 - is_pair])
     if is_pair:
-        for key in ("scale", "better", "pass_mark"):
+        for key in ("scale", "criteria", "better", "pass_mark"):
             if key in table:
                 fail("the prompt shows two responses, so its verdict is a word; remove the key, or show one", key)
-        return replace(spec, words=_parse_words(table.get("words", MEANINGS), fail))
-    if "words" in table:
-        fail("the prompt shows one response, so its verdict is a number; give scale = [lowest, highest]", "words")
-    return _parse_scale(spec, table, fail)
+        meanings = _parse_outcomes(table.get("words", list(DEFAULT)), fail)
+        return VerdictSpec(place, words.choices(meanings), meanings)
+    weights = _parse_criteria(table["criteria"], fail) if "criteria" in table else {}
+    if weights and not isinstance(place, places.Path):
+        if ways:
+            fail("several criteria stand in JSON; give json = PATH, or remove the key", ways[0])
+        place = places.Path(())
+    return _parse_score(place, weights, table, fail)
 
 
-def _parse_regex(pattern: str, is_pair: bool, fail: Complain) -> re.Pattern[str]:
+def _parse_marker(marker: str, fail: Complain, groups: Sequence[str]) -> Place:
+    return places.Marker(marker)
+
+
+def _parse_regex(pattern: str, fail: Complain, groups: Sequence[str]) -> Place:
     try:
         expression = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         fail(f"is not a regular expression ({error})", "regex")
-    group = "verdict" if is_pair else "score"
-    if group not in expression.groupindex:
-        fail(f"expected a named group for the {'word' if is_pair else 'number'}: (?P<{group}>…)", "regex")
-    return expression
+    group = next((name for name in groups if name in expression.groupindex), "")
+    if not group:
+        kind = {"verdict": "word", "score": "number"}[groups[0]]
+        fail(f"expected a named group for the {kind}: (?P<{groups[0]}>…)", "regex")
+    return places.Pattern(expression, group)
 
 
-def _parse_words(words: object, fail: Complain) -> Mapping[str, Outcome]:
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,4})\]")
+_MOST_STEPS = 32
+
+
+def _parse_json(path: str, fail: Complain, groups: Sequence[str]) -> Place:
+    if path.strip() == "$":
+        return places.Path(())
+    steps = parse_path(path)
+    if not steps:
+        fail(f"expected a path such as $.score or result.scores[0], found {repr(path)[:80]}", "json")
+    return places.Path(steps)
+
+
+def parse_path(path: str) -> tuple[str | int, ...]:
+    """Split a path such as ``$.result.scores[0]`` into its steps; empty if it is none."""
+    rest = path.strip().removeprefix("$").removeprefix(".")
+    steps = tuple(int(step[2]) if step[2] else step[1] for step in _STEP.finditer(rest))
+    spelled = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
+    return steps if spelled == rest and steps and isinstance(steps[0], str) and len(steps) <= _MOST_STEPS else ()
+
+
+_PLACES: Mapping[str, Callable[[str, Complain, Sequence[str]], Place]] = {
+    "marker": _parse_marker,
+    "regex": _parse_regex,
+    "json": _parse_json,
+}
+
+
+def _parse_outcomes(listed: object, fail: Complain) -> Mapping[str, Outcome]:
     """Read a list of words with a meaning of their own, or a table of words by meaning."""
     meanings: dict[str, Outcome] = {}
-    if isinstance(words, list):
-        known = {search.fold(word): outcome for word, outcome in MEANINGS.items()}
-        for word in words:
-            outcome = known.get(search.fold(word)) if isinstance(word, str) else None
+    if isinstance(listed, list):
+        for word in listed:
+            outcome = MEANINGS.get(fold(word)) if isinstance(word, str) else None
             if outcome is None:
                 fail(f'the meaning of {word!r} is open; write words = {{a = "…", b = "…", tie = "…"}}', "words")
             meanings[word] = outcome
-    elif isinstance(words, Mapping) and words is not MEANINGS:
-        for outcome, value in words.items():
+    elif isinstance(listed, Mapping):
+        for outcome, value in listed.items():
             if outcome not in ("a", "b", "tie"):
                 fail(f"expected a, b and tie as its keys, found {outcome!r}", "words")
             for word in value if isinstance(value, list) else [value]:
-                if not isinstance(word, str) or not search.fold(word):
+                if not isinstance(word, str) or not fold(word):
                     fail(f"expected a word or a list of words for {outcome}, found {word!r}", "words")
                 meanings[word] = cast(Outcome, outcome)
-    elif words is MEANINGS:
-        meanings = {**MEANINGS}
     else:
-        fail(f'expected a list such as ["A", "B", "tie"], or a table of them, found {words!r}', "words")
+        fail(f'expected a list such as ["A", "B", "tie"], or a table of them, found {listed!r}', "words")
     if missing := {"a", "b"} - {*meanings.values()}:
         fail(f"no word for {' and '.join(sorted(missing))}", "words")
-    if len({search.fold(word) for word in meanings}) < len(meanings):
-        fail("has the same word twice", "words")
+    _check_twice(meanings, fail)
     return meanings
 
 
-def _parse_scale(spec: VerdictSpec, table: Mapping[str, Any], fail: Complain) -> VerdictSpec:
-    scale = table.get("scale")
+def _check_twice(meanings: Mapping[str, object], fail: Complain) -> None:
+    if len({fold(word) for word in meanings}) < len(meanings):
+        fail("has the same word twice", "words")
+
+
+_OPEN = (
+    "the prompt shows one response, and the order of {} is open; write words = {{good = 1, poor = 0}}, or the lowest "
+    'first, as in words = "poor < fair < good"'
+)
+
+
+def _parse_grades(listed: object, fail: Complain) -> Mapping[str, float]:
+    """Read the grades of one response: words with their number, or in their order."""
+    grades: dict[str, float] = {}
+    if isinstance(listed, Mapping):
+        for word, grade in listed.items():
+            if not fold(word) or not _is_number(grade):
+                fail(
+                    f"expected words with a number each, as in {{pass = 1, fail = 0}}, found {word!r} = {grade!r}",
+                    "words",
+                )
+            grades[word] = float(grade)
+    else:
+        ranks = _split_order(listed) if isinstance(listed, str) else listed
+        if not isinstance(ranks, list) or not all(isinstance(word, str) and fold(word) for word in ranks):
+            fail(f"expected words with a number each, or a list with the lowest first, found {listed!r}", "words")
+        known = {word: GRADES[fold(word)] for word in ranks if fold(word) in GRADES}
+        if not isinstance(listed, str) and len({*known.values()}) == len(ranks) > 1:
+            grades = known  # these mean the same in any order
+        elif not isinstance(listed, str) and (known or ranks == sorted(ranks)):
+            fail(_OPEN.format(", ".join(ranks)), "words")
+        else:
+            grades = {word: float(rank) for rank, word in enumerate(ranks)}
+    _check_twice(grades, fail)
+    if len({*grades.values()}) < 2:
+        fail("expected at least two grades", "words")
+    return grades
+
+
+def _split_order(text: str) -> list[str]:
+    """Split ``I < P < C`` or ``C > P > I`` into words, the lowest first."""
+    sign = ">" if ">" in text else "<"
+    ranks = [word.strip() for word in text.split(sign)]
+    return ranks[::-1] if sign == ">" else ranks
+
+
+def _parse_criteria(listed: object, fail: Complain) -> Mapping[str, float]:
+    """Read the criteria with their weights."""
+    is_list = isinstance(listed, list) and all(isinstance(name, str) for name in listed)
+    weights: Any = dict.fromkeys(cast("list[str]", listed), 1) if is_list else listed
+    is_right = isinstance(weights, Mapping) and weights and all(map(_is_number, weights.values()))
+    if not is_right or min(weights.values()) < 0 or not any(weights.values()):
+        fail(f"expected weights from 0, not all 0, as in {{accuracy = 2, style = 1}}, found {listed!r}", "criteria")
+    return {name: float(weight) for name, weight in weights.items()}
+
+
+def _parse_score(place: Place, weights: Mapping[str, float], table: Mapping[str, Any], fail: Complain) -> VerdictSpec:
+    """Read the scale of a prompt that shows one response."""
+    scale, better, mark = table.get("scale"), table.get("better", "higher"), table.get("pass_mark")
+    grades: Mapping[str, float] = {}
+    if "words" in table:
+        if "scale" in table:
+            fail("words give the scale; remove the key", "scale")
+        grades = _parse_grades(table["words"], fail)
+        scale = [min(grades.values()), max(grades.values())]
     if scale is None:
-        fail("the prompt shows one response, so its verdict is a number: give scale = [lowest, highest]", "scale")
+        fail(
+            "the prompt shows one response, so its verdict is a number: give scale = [lowest, highest], or words = "
+            "{pass = 1, fail = 0}", "scale",
+        )  # fmt: skip
     if not isinstance(scale, list) or len(scale) != 2 or not all(map(_is_number, scale)):
         fail(f"expected two numbers, as in [0, 10], found {scale!r}", "scale")
     low, high = scale
     if low >= high:
         reverse = "" if low == high else '; for a scale on which lower is better add better = "lower"'
         fail(f"expected the lowest number first, found [{low}, {high}]{reverse}", "scale")
-    better, mark = table.get("better", "higher"), table.get("pass_mark")
     if better not in ("higher", "lower"):
         fail(f'expected "higher" or "lower", found {better!r}', "better")
+    passing = [grade for word, grade in grades.items() if fold(word) in PASSES and better == "higher"]
+    if isinstance(mark, str) and grades:
+        mark = next((grade for word, grade in grades.items() if fold(word) == fold(mark)), mark)
+    if mark is None and passing and not weights:
+        mark = min(passing)
     if mark is not None and not (_is_number(mark) and low <= mark <= high):
         fail(f"expected a number from {low} to {high}, found {mark!r}", "pass_mark")
-    return replace(spec, scale=(float(low), float(high)), is_lower_better=better == "lower", pass_mark=mark)
+    number = words.choices(grades) if grades else words.scale(float(low), float(high))
+    return VerdictSpec(
+        place,
+        words.criteria([*weights], number) if weights else number,
+        grades,
+        (float(low), float(high)),
+        weights,
+        better == "lower",
+        mark,
+    )
 
 
 def _is_number(value: object) -> bool:
@@ -250,15 +331,36 @@ _RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|\.\.+|to)\s*(-?\d+(?:\.\d+
 
 
 def infer_table(prompt: str) -> dict[str, Any] | None:
-    """Read the line of a prompt that declares its verdict, such as ``Winner: {A|B|tie}`` or ``Score: {0-10}``."""
+    """Read the line that declares a prompt's verdict: ``Winner: {A|B}``, ``Score: {0-10}``, ``Grade: {I < P < C}``."""
     tables: list[dict[str, Any]] = []
     for match in _DECLARED.finditer(prompt):
-        marker, inside = search.plain(match[1]).strip(), match[2]
+        marker, inside = remove_markup(match[1]).strip(), match[2]
         if numbers := _RANGE.fullmatch(inside):
             tables.append({"marker": marker, "scale": [float(number) for number in numbers.groups()]})
         elif "|" in inside:
-            tables.append({"marker": marker, "words": [search.plain(word).strip() for word in inside.split("|")]})
+            tables.append({"marker": marker, "words": [remove_markup(word).strip() for word in inside.split("|")]})
+        elif re.search(r"\S\s*[<>]\s*\S", inside):
+            tables.append({"marker": marker, "words": remove_markup(inside).strip()})
     return tables[-1] if tables else None
+
+
+def say_match(expression: re.Pattern[str], group: str, value: str) -> str:
+    """Write a text that a simple regular expression matches, with a value for its group."""
+    start = expression.pattern.find(f"(?P<{group}>")
+    depth, end = 0, start
+    for end in range(start, len(expression.pattern)):
+        is_escaped = expression.pattern[end - 1 : end] == "\\"
+        depth += 0 if is_escaped else {"(": 1, ")": -1}.get(expression.pattern[end], 0)
+        if depth == 0:
+            break
+    sides = (expression.pattern[:start], expression.pattern[end + 1 :])
+    return value.join(_say_literal(side) for side in sides)
+
+
+def _say_literal(pattern: str) -> str:
+    pattern = re.sub(r"\A\(\?[a-z]+\)|(?<!\\)[\^$]|\\[bBAZz]|\((?:\?:)?|\)", "", re.sub(r"\\([()])", r"[\1]", pattern))
+    pattern = re.sub(r"(?:\\.|\[[^\]]*\]|.)(?:[*?]|\{0,\d*\})\??", "", re.sub(r"(?<!\\)\\s\+?(?![*?])", " ", pattern))
+    return re.sub(r"\\(.)|\[(.)[^\]]*\]|(?<!\\)\+", lambda m: m[1] or m[2] or "", pattern)
 
 
 def first_mention(text: str, names: Sequence[str]) -> int | None:

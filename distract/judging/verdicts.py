@@ -12,7 +12,8 @@ from operator import mul
 
 from distract.core.errors import DataError
 from distract.core.records import Judgment, Outcome, ParseFailure, Reply
-from distract.judging.parsers import BRACKETS, Format, strip_thoughts
+from distract.judging.parsers import BRACKETS, Format
+from distract.judging.parsers.answers import join_prefill
 
 SCORE_TOLERANCE = 1e-4
 """Maximum difference of two scores that tie."""
@@ -145,10 +146,7 @@ def parse_label(
     reply: Reply, prefill: str, labels: Sequence[str], form: Format, material: Sequence[str] = ()
 ) -> str | None:
     """Read the verdict from a reply's own words; for the arguments see ``read_shares``."""
-    # Thoughts begin after the prefill, unless the prefill opens them.
-    is_thinking = strip_thoughts(prefill) != prefill
-    text = strip_thoughts(prefill + reply.text) if is_thinking else prefill + strip_thoughts(reply.text)
-    return form.read(text, labels, material, cut=reply.finish == "length")
+    return form.read(join_prefill(prefill, reply.text), labels, material, cut=reply.finish == "length")
 
 
 def missing_verdict(reply: Reply) -> ParseFailure:

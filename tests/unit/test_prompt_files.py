@@ -24,8 +24,8 @@ from distract.judging.case_texts import FORMAT_CRITERION
 from distract.judging.judge import Judge
 from distract.judging.judge_file import read_judge, read_protocol
 from distract.judging.orders import ask_in_orders
-from distract.judging.verdict_search import MOST_SEARCHED, parse_path
-from distract.judging.verdict_spec import VerdictSpec, infer_table, parse_spec
+from distract.judging.parsers import MOST_SEARCHED
+from distract.judging.verdict_spec import VerdictSpec, infer_table, parse_path, parse_spec
 from distract.models.opener import open_judge, open_models
 from distract.models.options import Options
 from distract.models.scripted import PLANTED, make_planted
@@ -134,6 +134,12 @@ class TestProtocol:
         assert judge(read_protocol(tmp_path / "w.txt"), "1")[1] == judge(protocol(tmp_path, text), "1")[1]
 
 
+def read(own: VerdictSpec, reply: Reply | str) -> Any:
+    """The verdict of an answer: an outcome, a score of which higher is better, or the reason for having none."""
+    value = own.read(Reply(reply) if isinstance(reply, str) else reply, "").value
+    return value if isinstance(value, str) else own.weigh(value)
+
+
 WORDS = {"marker": "Winner:"}
 CUSTOM = {"marker": "The best is", "words": {"a": "Response 1", "b": ["Response 2", "the other"], "tie": "Neither"}}
 NO_TIE = {"marker": "Winner:", "words": ["A", "B"]}
@@ -149,7 +155,7 @@ OUTCOMES: tuple[tuple[Mapping[str, Any], str, str], ...] = (
     (WORDS, "<think>Winner: A</think>Winner: B", "b"),
     (WORDS, "Winner: Response A", "a"),
     (WORDS, "Winner: 2, since it is short", "b"),
-    (WORDS, "Winner: a draw", "ambiguous: it names two verdicts"),
+    (WORDS, "Winner: a draw", "tie"),
     (WORDS, "Winner: A or B", "ambiguous: it names two verdicts"),
     (WORDS, "Winner: A/B/tie", "ambiguous: it names two verdicts"),
     (WORDS, "Winner: A, not B", "a"),
@@ -165,20 +171,23 @@ OUTCOMES: tuple[tuple[Mapping[str, Any], str, str], ...] = (
     (CUSTOM, "The best is Response 12", "the verdict is none of "),
     ({"words": ["A", "B", "tie"]}, "Both are fine.\n\n**B**\n", "b"),
     ({}, "first", "a"),
-    ({}, "I prefer A", "the verdict is none of "),
-    (VERDICTS, "verdict = A, then VERDICT=b", "b"),
+    ({}, "I prefer A", "a"),
+    ({}, "A names both facts", "its last line holds something else than the verdict"),
+    (VERDICTS, "verdict = A. No, wait: VERDICT=b", "b"),
+    (VERDICTS, "verdict = A, then VERDICT=b", "ambiguous: it gives two verdicts"),
     (VERDICTS, "verdict = Z", "the verdict is none of "),
     (VERDICTS, "nothing", "the regular expression does not match"),
-    ({"regex": "x|(?P<verdict>A)"}, "A x", "the regular expression does not match"),
+    ({"regex": "x|(?P<verdict>A)"}, "x", "the regular expression does not match"),
     (PATH, '{"result": {"winner": "A"}}', "a"),
     (PATH, 'No: {"a": 1}\n```json\n{"result": {"winner": "tie", "x": [1]}}\n```', "tie"),
     (PATH, '{"result": {"winner": 2}}', "b"),
-    (PATH, '{"result": {"winner": "A", "winner": "B"}}', "ambiguous: its last JSON object has two values there"),
+    (PATH, '{"result": {"winner": "A", "winner": "B"}}', "ambiguous: its JSON object has two values there"),
     (PATH, '{"result": "A"}', "its last JSON object has no value there"),
     (PATH, '{"result": {"winner": null}}', "the verdict is none of "),
     (PATH, '{"result": {"winner": true}}', "the verdict is none of "),
     (PATH, '{"result": {"winner": ["A"]}}', "the verdict is none of "),
-    (PATH, '{"result": ', "no JSON object in the answer"),
+    (PATH, '{"result": ', "its JSON is not valid"),
+    (PATH, "A", "no JSON object in the answer"),
     ({"json": "votes[1].name"}, '{"votes": [{"name": "A"}, {"name": "B"}]}', "b"),
     ({"json": "votes[2].name"}, '{"votes": [{"name": "A"}, {"name": "B"}]}', "its last JSON object has no value there"),
 )  # fmt: skip
@@ -189,22 +198,23 @@ SCORES: tuple[tuple[Mapping[str, Any], str, float | str], ...] = (
     (AFTER, "Score: 7", 7),
     (AFTER, "**Score:** **7.5**/10", 7.5),
     (AFTER, "Score: 7 out of 10.", 7),
-    (AFTER, "Score: 3\nScore: 8", 8),
+    (AFTER, "Score: 3\nRevised score: 8", 8),
+    (AFTER, "Score: 3\nThe tone is right.\nScore: 8", "ambiguous: it gives two verdicts"),
     (AFTER, "score: −0", 0),
     (AFTER, "Score: 6,5", 6.5),
     (AFTER, "Score: 7/5", "out of another scale: expected 0 to 10"),
     (AFTER, "Score: 7%", "out of another scale: expected 0 to 10"),
     (AFTER, "Score: 11", "out of scale: expected 0 to 10"),
     (AFTER, "Score: -1", "out of scale: expected 0 to 10"),
-    (AFTER, "Score: 7-8", "ambiguous: it names two scores"),
-    (AFTER, "Score: 7 or 8", "ambiguous: it names two scores"),
+    (AFTER, "Score: 7-8", "ambiguous: it names two verdicts"),
+    (AFTER, "Score: 7 or 8", "ambiguous: it names two verdicts"),
     (AFTER, "Score: high", "the score is not a number"),
     (AFTER, "Score: 7th", "the score is not a number"),
     (AFTER, "7", "no 'Score:' in the answer"),
     (SCALE, "7", 7),
     (SCALE, "It has 2 flaws.\n\nOverall: 7/10", 7),
-    (SCALE, "It has 2 flaws of 3.", "ambiguous: its last line has several numbers"),
-    (SCALE, "none", "no number in its last line"),
+    (SCALE, "It has 2 flaws of 3.", "its last line holds something else than the verdict"),
+    (SCALE, "none", "its last line holds something else than the verdict"),
     ({**SCALE, "json": "score"}, '{"score": 7, "reason": "..."}', 7),
     ({**SCALE, "json": "score"}, '{"score": "7/10"}', 7),
     ({**SCALE, "json": "score"}, '{"score": NaN}', "out of scale: expected 0 to 10"),
@@ -212,7 +222,7 @@ SCORES: tuple[tuple[Mapping[str, Any], str, float | str], ...] = (
     ({**SCALE, "json": "score"}, '{"score": ' + "9" * 400 + "}", "out of scale: expected 0 to 10"),
     ({**SCALE, "json": "score"}, '{"score": true}', "the score is not a number"),
     ({**SCALE, "json": "score"}, '{"score": "good"}', "the score is not a number"),
-    ({**SCALE, "regex": r"\[\[(?P<score>.*?)\]\]"}, "[[3]] then [[ 4.0 ]]", 4),
+    ({**SCALE, "regex": r"\[\[(?P<score>.*?)\]\]"}, "[[3]]. Correction: [[ 4.0 ]]", 4),
     ({**SCALE, "regex": r"\[\[(?P<score>.*?)\]\]"}, "[[x]]", "the score is not a number"),
     ({"scale": [-1, 1]}, "-0.5", -0.5),
     ({"scale": [0, 100]}, "70%", 70),
@@ -222,12 +232,12 @@ SCORES: tuple[tuple[Mapping[str, Any], str, float | str], ...] = (
 class TestVerdicts:
     @each("table, answer, expected", *OUTCOMES)
     def test_words(self, table: Mapping[str, Any], answer: str, expected: str) -> None:
-        outcome = spec(True, table).read_outcome(Reply(answer), "")
+        outcome = read(spec(True, table), answer)
         assert outcome == expected or (expected.endswith(" ") and outcome.startswith(expected))
 
     @each("table, answer, expected", *SCORES)
     def test_scores(self, table: Mapping[str, Any], answer: str, expected: object) -> None:
-        assert spec(False, table).read_score(Reply(answer), "") == expected
+        assert read(spec(False, table), answer) == expected
 
     @each(
         "table, answer, is_read",
@@ -243,7 +253,7 @@ class TestVerdicts:
     def test_cut_answer_has_a_verdict_only_if_it_is_whole(
         self, table: Mapping[str, Any], answer: str, is_read: bool
     ) -> None:
-        score = spec(False, table).read_score(Reply(answer, finish="length"), "")
+        score = read(spec(False, table), Reply(answer, finish="length"))
         assert (score != "truncated") == is_read
 
     def test_failed_reply_keeps_its_reason(self, tmp_path: Path) -> None:
@@ -256,21 +266,20 @@ class TestVerdicts:
     )
     def test_catastrophic_expression_ends(self, pattern: str, group: str) -> None:
         own = spec(group == "verdict", {"regex": pattern, **({} if group == "verdict" else SCALE)})
-        read = own.read_outcome if group == "verdict" else own.read_score
         begin = time.process_time()
-        assert read(Reply("a" * 30_000 + "!"), "") == "the regular expression takes too long on this answer"
+        assert read(own, "a" * 30_000 + "!") == "the regular expression takes too long on this answer"
         assert time.process_time() - begin < 2.5
 
     @pytest.mark.parametrize("table", [WORDS, VERDICTS, PATH, {}])
     @pytest.mark.parametrize("piece", ["x", "{", '{"a":', "Winner: ", "[["])
     def test_answer_of_any_length_ends(self, table: Mapping[str, Any], piece: str) -> None:
         answer = piece * (20_000_000 // len(piece))
-        assert spec(True, table).read_outcome(Reply(answer), "") not in ("a", "b", "tie")
+        assert read(spec(True, table), answer) not in ("a", "b", "tie")
 
     def test_only_the_end_of_an_answer_is_searched(self) -> None:
         own = spec(True, WORDS)
-        assert own.read_outcome(Reply(f"Winner: A\n{'x' * MOST_SEARCHED}"), "") == "no 'Winner:' in the answer"
-        assert own.read_outcome(Reply(f"{'x' * 3_000_000}\nWinner: A"), "") == "a"
+        assert read(own, f"Winner: A\n{'x' * MOST_SEARCHED}") == "no 'Winner:' in the answer"
+        assert read(own, f"{'x' * 3_000_000}\nWinner: A") == "a"
 
     @each(
         "path, steps",
@@ -336,7 +345,7 @@ WRONG: tuple[tuple[str, str], ...] = (
     (f"{PAIR}Winner: {{X|B}}", "field 'words': the meaning of 'X' is open; write words = {a = "),
     (f"{PAIR}Winner: {{A|tie}}", "field 'words': no word for b"),
     (f"{PAIR}Score: {{0-10}}", "field 'scale': the prompt shows two responses, so its verdict is a word"),
-    (f"{ONE}Winner: {{A|B}}", "field 'words': the prompt shows one response, so its verdict is a number"),
+    (f"{ONE}Winner: {{A|B}}", "field 'words': the prompt shows one response, and the order of A, B is open; write"),
     (f"{PAIR}[verdict]\n[verdict]\n", "more than one part [verdict]"),
     (f"{PAIR}[verdict]\nmarker = Winner:\n", "mine.txt:5: is not TOML here: Invalid value; quote texts"),
     (f"{PAIR}[verdict]\nmaker = 'x'\n", "mine.txt:5: field 'maker': unknown key; did you mean 'marker'? ("),
@@ -483,12 +492,12 @@ def test_hostile_texts_stay_in_their_slots(question: str, first: str, second: st
 
 @given(st.text(), st.sampled_from([WORDS, CUSTOM, VERDICTS, PATH, {}]))
 def test_no_answer_raises(answer: str, table: Mapping[str, Any]) -> None:
-    assert isinstance(spec(True, table).read_outcome(Reply(answer), ""), str)
+    assert isinstance(read(spec(True, table), answer), str)
 
 
 @given(st.text(), st.sampled_from([AFTER, SCALE, {**SCALE, "json": "a[0]"}, {**SCALE, "regex": "(?P<score>.*)"}]))
 def test_score_is_in_the_scale_or_unread(answer: str, table: Mapping[str, Any]) -> None:
-    score = spec(False, table).read_score(Reply(answer), "")
+    score = read(spec(False, table), answer)
     assert isinstance(score, str) or 0 <= score <= 10
 
 

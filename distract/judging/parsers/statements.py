@@ -13,9 +13,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 from distract.judging.parsers.vocabulary import (
     DENIED,
+    ENUMERATED,
     LONGEST,
     LOST,
     REPORTED,
@@ -29,6 +31,7 @@ from distract.judging.parsers.vocabulary import (
     names,
     words,
 )
+from distract.judging.parsers.words import Value
 
 _CLAUSE = re.compile(
     r"[,;:—–()，、；。]|\s-\s|(?<=\w) (?=I\b)|所以|因此|但|\b(?:and|but|because|since|although|though|while|"
@@ -57,11 +60,17 @@ _QUESTION = re.compile(r"[^\"“]*\?[\s*_]*\Z")
 _ASPECT = re.compile(r"(?i).*\bbetter(?: than [^,.;]{1,30}|,? but|\W*\()\W*(?:only |just )?(?:in|on|for|when)\b")
 LONG = 1200
 """Maximum characters of a sentence before its verdict."""
-_EQUATED = re.compile(r"[=←/]|<(?!/).*\w")
+_DEDUCTED = re.compile(r"(?i)\W*(?:so )?I(?: would|['’]d)? (?:deduct|take|subtract|dock)\b[^:.?!]{0,100}")
+_ONLY = re.compile(r"(?i), (?:only|just|merely|rather) ")
+_JOKED = re.compile(r"(?i)\bthan (?:nothing|none)\b|\bsa(?:id|ys) no(?:body|[- ]one)\b")
+_EQUATED = re.compile(r"[=←/→×]|[-=]>|[-+*–−] ?\d|<(?!/).*\w")
 
 
-def is_own_verdict(above: str, before: str, after: str, label: str | None, is_name: bool) -> bool:
+def is_own_verdict(above: str, before: str, after: str, statement: Statement) -> bool:
     """Whether a verdict is the judge's own, from the line above it and the rest of its sentence."""
+    label, is_name = statement.label or None, statement.lead == "name"
+    if statement.lead in MARKED:
+        return _is_marked(above, before, after, statement.lead)
     if (
         len(before) > LONG
         or not _is_upheld(after)
@@ -74,7 +83,27 @@ def is_own_verdict(above: str, before: str, after: str, label: str | None, is_na
     if _OPENS.search(above) and not is_below and not _is_lead(above):
         return False
     lead = _CONCEDED.sub("although", (above if is_below else before).rstrip(" \n:*_\"'`“‘"))
+    if _DEDUCTED.fullmatch(lead) or _ONLY.fullmatch(before):
+        return True
     return is_wordless(lead) or is_announcement(lead, label) or _is_conclusion(lead, label, is_below)
+
+
+def _is_marked(above: str, before: str, after: str, lead: Lead) -> bool:
+    """Whether a verdict whose form announces it is the judge's own: nothing around it speaks against it."""
+    against = (LOST, REPORTED, DENIED, SUPPOSED)
+    if len(before) > LONG or not (_is_upheld(after) if lead != "any" else not has_first_word(after, *against)):
+        return False
+    if is_wordless(before):
+        return not (_OPENS.search(above) and has_word(above, *against) and not _is_lead(above))
+    if ENUMERATED.fullmatch(before) or is_announcement(before):
+        return True
+    if correction := _CORRECTED.match(before):
+        before = before[correction.end() :]
+    *others, clause = _CLAUSE.split(before)
+    if has_word(before, *against):
+        return False
+    is_plainly_led = is_plain(clause) and (is_plain(" ".join(others)) or _REASONED.match(before) is not None)
+    return lead == "any" or is_plainly_led
 
 
 def _is_lead(above: str) -> bool:
@@ -115,7 +144,7 @@ def _is_conclusion(lead: str, label: str | None, is_below: bool) -> bool:
 def _is_upheld(after: str) -> bool:
     """Whether the rest of its sentence upholds a verdict."""
     after = after.lstrip(" \n*_\"'`”’)]")
-    if _QUESTION.match(after) or _ASPECT.match(after) or _EQUATED.match(after):
+    if _QUESTION.match(after) or _ASPECT.match(after) or _JOKED.search(after) or _EQUATED.match(after):
         return False
     if is_wordless(after) or _BECAUSE.match(after) or re.match(r"[,;] ?\w+ ?[:=]", after):
         return True
@@ -132,16 +161,27 @@ def _strip_reasons(after: str) -> str:
     return re.split(r"[,;.:(–—]", after[: reason.start()] if reason else after)[0]
 
 
+Lead = Literal["announced", "name", "plain", "any"]
+"""What has to lead to a verdict: an announcement; the same, and ``better`` behind a name; words of an announcement, if
+any; anything that does not speak against it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A verdict in an answer, with its place."""
 
-    label: str | None  # None for a label that was not on offer
+    value: Value | None  # None for a verdict off the list
     start: int
     end: int
-    is_name: bool = False  # whether it only names a response, so that the sentence has to add "better"
+    label: str = ""  # as the judge writes it, where a response may have this name
+    lead: Lead = "announced"
+    problem: str = ""  # why it has no value
 
 
+MARKED = ("plain", "any")
+_CAPITAL = re.compile(r"[\s)\]}*_`]*\s(?=[A-Z][a-z'])")
+"""A new sentence after a verdict without a full stop."""
+_INSIDE = tuple(')]:;"”»')
 _NEAR = 400
 """Characters to read on either side of a verdict."""
 _SENTENCE = re.compile(
@@ -153,14 +193,20 @@ _FINAL = re.compile(
 )
 _CORRECTED = re.compile(
     r"(?i)(?:\A|[.!?\n—–]|\bbut)[\W_]{0,9}(?:but |oh |hmm,? )?(?:actually|sorry|I meant?|wait|hold on|on reflection|"
-    r"on (?:closer|second) \w+|second thoughts?|correct(?:ion|ed)|no(?=,)|looking again|re-?(?:check|read)\w*)\b|"
+    r"on (?:closer|second) \w+|second thoughts?|correct(?:ion|ed)|oops|edit(?=\W*:)|no(?=,| wait)|"
+    r"korrektur|corrección|correzione|correção|исправление|更正|訂正|정정|looking again|re-?(?:check|read)\w*)\b|"
     r"\b(?:I|my) (?:now |must |have to )?(?:change|revise|correct|switch|amend|reconsider|withdraw|retract)\w*\b|"
     r"\b(?:becomes|changed my mind|scratch that|take (?:that|it|this|my \w+) back|(?:cannot|can['’]t) stand by|"
-    r"(?:just|only) (?:kidding|joking)|(?:ignore|disregard) (?:my|the above|that|this) (?:verdict|choice|rating)|"
-    r"(?:revised|corrected) (?:\w+ )?(?:verdict|rating|ranking|score|answer))\b|"
+    r"use (?:this|that) (?:\w+ )?instead|(?:just|only) (?:kidding|joking)|"
+    r"(?:ignore|disregard) (?:(?:my|the above|that|this) (?:verdict|choice|rating|score|grade|object)|"
+    r"the \w+ above(?! and))|"
+    r"(?:revised|corrected|updated|amended|adjusted) (?:\w+ )?(?:verdict|rating|ranking|score|answer))\b|"
     r"\bI(?:['’]m| am) not (?:\w+ )?(?:sure|certain)\W*(?:$|[.!\n])"
 )
 """Withdraws the verdict before it."""
+_PROVISIONAL = re.compile(
+    r"(?i)[^.!?\n]{0,40}\b(?:for now|for the moment|so far|provisional\w*|preliminar\w*|tentative\w*)\b"
+)
 _REFUSED = re.compile(
     r"(?i)\bI(?:['’]\w+)?(?: \w+){0,2} (?:decline|refuse|abstain|not|cannot|won['’]t|can['’]t|don['’]t|haven['’]t)\b"
     r"(?! only)(?: \w+){0,5} (?:verdict|judge|judge?ment|rate|rating|rank|pick|choose|decide|winner|evaluation|grade|"
@@ -180,8 +226,10 @@ _LISTED = re.compile(
     r"(?i)(?:[^\n\[\]|]{0,40}\b(?:and|or)\b)?(?:[^\w.!?\[\]|]|[\d_]|\|\n\|(?:[ \d]*\|)?)*"
     r"(?:(?:and|or|nor|vs|versus|to|also|output|is|so)\b[^\w|]*){0,3}"
 )
+_JOINED = re.compile(r"(?i)\W*(?:and|or)\b(?: (?:maybe|perhaps|possibly|even)\b)?")
 _CLOSED = re.compile(r"\]\](?=[,;，、；])")
 _ITEM = re.compile(r"[-*+•·] |\(?\w{1,3}[.)] ")
+_RATED = re.compile(r":[ *]*\d[\d.,/ *%]*\Z")
 _ENDED = re.compile(r"(?:[.!。！…}]|\]\]\??)[\s*_\"'”’)]*\Z")
 _POINTED = re.compile(
     r"(?i)\b(?:follow(?:s|ing)|next line|here)\b[^,;]{0,15}\Z|\bbelow\b|"
@@ -195,32 +243,37 @@ _DISOWNED = re.compile(
     rf"(?:\W+(?:is|was|the|that|which|an?|who|I|one|label|verdict|tag|text|line|response|answer|clearly|above))*"
     rf"\W+(?:{LOST}|{REPORTED}|example|test|wrong|incorrect|mistake\w*)\b|"
     rf"[^.!?\n]*\b(?:not|n['’]t) (?:my|mine|chosen|preferred|selected|the \w+|a verdict)\b|"
-    rf" was\b[^.!?]*\b(?:copied|copy|quoted|hidden|injected|planted|from|of)\b))"
+    rf" was\b(?! based)[^.!?]*\b(?:copied|copy|quoted|hidden|injected|planted|from|of)\b))"
 )
 """Disowns the verdict in the sentence before."""
 
 
-def final_verdict(text: str, statements: Sequence[Statement]) -> str | None:
-    """Return the label of the final verdict, if there is one."""
+def choose_final(text: str, statements: Sequence[Statement]) -> Statement | str:
+    """Return the final verdict, or why there is none."""
     own = _select_own(text, statements) if statements else []
     if (question := _NEXT.match(text)) and _NEXT.search(text, question.end()):
-        return None  # the model invents questions and answers instead of answering
+        return "it invents questions instead of answering"
     if own and (question := _NEXT.search(text, own[0].end)):
         text = text[: question.start()]
         own = [statement for statement in own if statement.end <= len(text)]
-    if not own or _CORRECTED.search(text[own[-1].end :]):
-        return None
+    if not own:
+        problems = [statement.problem for statement in statements if statement.problem]
+        return problems[-1] if problems else "it only mentions, quotes or denies a verdict"
+    if _CORRECTED.search(text[own[-1].end :]):
+        return "it withdraws its verdict"
     last = own[-1]
     # Only the last lines count: further up, a judge may describe a response that refuses.
     line = text.rfind("\n", 0, last.start)
-    if _REFUSED.search(text, text.rfind("\n", 0, max(0, line)) + 1):
-        return None
-    others = [statement for statement in own if statement.label != last.label]
-    if not others or _CORRECTED.search(text[others[-1].end : last.start]):
-        return last.label
+    if _REFUSED.search(text, (line if last.lead in MARKED else text.rfind("\n", 0, max(0, line))) + 1):
+        return "it refuses a verdict"
+    others = [statement for statement in own if statement.value != last.value]
+    between = text[others[-1].end : last.end if last.lead in MARKED else last.start] if others else ""
+    if not others or _CORRECTED.search(between) or _PROVISIONAL.match(between):
+        return last
     lines = [text[text.rfind("\n", 0, s.start) + 1 : s.start] for s in (others[-1], last)]
-    is_first = is_wordless(text[: others[0].start])
-    return last.label if _FINAL.search(lines[1]) and not _FINAL.search(lines[0]) and not is_first else None
+    is_first = is_wordless(text[: others[0].start]) and last.lead in ("announced", "name")
+    is_final = _FINAL.search(lines[1]) and not _FINAL.search(lines[0]) and not is_first
+    return last if is_final else "ambiguous: it gives two verdicts"
 
 
 def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
@@ -230,7 +283,7 @@ def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
         side.start
         for left, right in pairwise(statements)
         if text[left.start : left.end] != text[right.start : right.end]
-        and _is_enumeration(text[left.end : right.start], right.is_name)
+        and _is_enumeration(text[left.end : right.start], right.lead == "name")
         for side in (left, right)
     }
     return [
@@ -238,7 +291,7 @@ def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
         for statement in statements
         if statement.start not in listed
         and not sentences.is_disowned(statement)
-        and is_own_verdict(*sentences.context(statement), statement.label, statement.is_name)
+        and is_own_verdict(*sentences.context(statement), statement)
     ]
 
 
@@ -246,7 +299,8 @@ def _is_enumeration(between: str, is_name: bool) -> bool:
     """Whether the text between two verdicts makes them a list of options."""
     if len(between) > _NEAR or (is_name and "\n" in between):
         return False
-    return bool(_LISTED.fullmatch(between) or (re.match(r"\W*(?:and|or)\b", between) and is_plain(between)))
+    joined = _JOINED.match(between)
+    return bool(_LISTED.fullmatch(between) or (joined and is_plain(between[joined.end() :])))
 
 
 class _Sentences:
@@ -264,7 +318,8 @@ class _Sentences:
     def end(self, statement: Statement) -> int:
         """Return the end of a verdict's sentence."""
         end = statement.end
-        return end if self._text[end - 1] in ".!" else self._ends[bisect_left(self._ends, end)]
+        is_whole = self._text[end - 1] in ".!" or (statement.lead in MARKED and _CAPITAL.match(self._text, end))
+        return end if is_whole else self._ends[bisect_left(self._ends, end)]
 
     def is_disowned(self, statement: Statement) -> bool:
         """Whether the next sentence says that a verdict is not the judge's."""
@@ -288,9 +343,11 @@ class _Sentences:
             parts = ["part of"] if has_word(" ".join(left), r"conclu\w+|fazit") else []
             return self._column_head(line, column), " ".join([*parts, *left, own]), after.split("|")[0]
         start = max(start, first)
+        if statement.lead in MARKED and text[start : statement.start].lstrip()[:1] in _INSIDE:
+            start = max(line, first)  # a full stop in brackets or quotation marks ends no sentence
         start = max([start, *(gap.end() for gap in _CLOSED.finditer(text, start, statement.start))])
         before = text[start : statement.start]
-        return self._find_lead(start, statement.label or "", is_wordless(before)), before, after
+        return self._find_lead(start, statement.label, is_wordless(before)), before, after
 
     def _find_lead(self, start: int, label: str, is_below: bool) -> str:
         """Return the line or sentence before a position if it leads there: a heading, a question, a loser's name."""
@@ -304,8 +361,14 @@ class _Sentences:
             return ""
         lead = re.split(r"(?<=[.!?]) ", lines[-1].strip())[-1]
         if not _ENDED.search(lead):
-            is_row = lead[-1] != ":" and not lead.startswith("**") and ("|" in lead or _ITEM.match(lines[-1]))
+            is_row = (
+                lead[-1] != ":"
+                and not lead.startswith("**")
+                and ("|" in lead or _ITEM.match(lines[-1]) or _RATED.search(lead))
+            )
             return "" if is_row else lead.strip("#*_ ")
+        if len(words(lead)) >= 40:
+            return ""
         ends = [name.end() for name in re.finditer(rf"\b{re.escape(label)}\b", lead)] if label else []
         is_lost = any(has_first_word(lead[end:], LOST) for end in [*ends, *([0] if len(words(lead)) < 4 else [])])
         is_harmed = any(
@@ -313,7 +376,7 @@ class _Sentences:
             for part in re.split(r"(?<=[.!?]) ", lines[-1])
         )
         is_harmed = is_harmed or _POINTED_ASIAN.search(lead) is not None
-        return lead if len(words(lead)) < 40 and (is_lost or is_harmed) else ""
+        return lead if is_lost or is_harmed else ""
 
     def _column_head(self, line: int, column: int) -> str:
         """Return the head of a table's column."""

@@ -16,7 +16,10 @@ def _list_words(*kinds: str) -> frozenset[str]:
     return frozenset(word for words in _LANGUAGES.values() for kind in kinds for word in words.get(kind, "").split())
 
 
+UNITS = "|".join(sorted(map(re.escape, _list_words("units")), key=len, reverse=True))
+"""An expression for the units of a score."""
 _VERDICT, _CHOOSE, _ME, _LIGHT = map(_list_words, ("verdict", "choose", "self", "light"))
+_UNIMPORTANT = _LIGHT | _ME
 _KNOWN = _list_words("verdict", "choose", "self", "light", "other")
 
 LOST = (
@@ -34,16 +37,20 @@ REPORTED = (
 DENIED = r"not|never|no|nor|neither|nobody|none|cannot|\w+n't|hardly|nicht|keine?|ne|pas|non|não|nem|не|нет|ни"
 SUPPOSED = r"whether|if|unless|suppos\w*|assuming|imagine|perhaps|maybe|might|may|could|almost|otherwise|depending|or"
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_ENUMERATED = re.compile(r"(?i)\A[\W_]*(?:step \d+|\d+|[ivx]+)[.):][\W_]")
+# The vowel signs of Hindi are no letters to \\w.
+_WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0903\u093a-\u094f])+(?:['’][^\W_]+)?")
+ENUMERATED = re.compile(r"(?i)\A[\W_]*(?:step \d+|\d+|[ivx]+)\s?[.):–-][\W_]")
 _PHRASE = re.compile(
     r"(?i)\bby (?:far|a (?:\w+ )?(?:margin|mile|hair))\b|\bhands down\b|\bas a result\b|\ball in all\b|\bfrom me\b|"
     r"\b(?:beyond|without|no)(?: a| any)? (?:doubt|question|hesitation)\b|\bin (?:the )?(?:\w+ed )?form(?:at)?\b|"
     r"\b(?:taking )?(?:everything|all things) (?:together|considered)\b|\bfor (?:these|this|that) reasons?\b|"
     r"\bfor this (?:\w+ ){1,3}(?=is\b|:|\Z)|"
     r"\b(?:in|to) (?:conclu\w+|summar\w+|sum up|the end|my (?:view|opinion))\b|\A\W*going with\b|"
+    r"\b(?:by|per|following|under|according to) the (?:rubric|criteria|(?:rating )?scale)\b|\b(?:first|1st) place\b|"
+    r"\bshould (?:read|say|be)\b|"
     r"\bin (?:every|all) (?:respect|way|aspect)s?\b|\bafter \w+ (?:consideration|thought|reflection|comparison)\b|"
     r"\bon (?:reflection|second thoughts?|balance|closer \w+)\b|\bchange (?:it|this|that) to\b|"
+    r"(?<!\bin the )\border(?:,? best first)?(?= is\b|\W*(?::|\Z))|"
     r"\b(?:ma|la|une) note\b|\A\W*note(?: finale| globale| définitive)?\W*\Z"
 )
 """Announces a conclusion."""
@@ -73,7 +80,7 @@ def has_word(text: str, *kinds: str) -> bool:
     return any(re.fullmatch("|".join(kinds), word) for word in words(text))
 
 
-def is_plain(text: str) -> bool:
+def is_plain(text: str, label: str | None = None) -> bool:
     """Whether all words may occur in the announcement of a verdict."""
     plain_words = words(_PHRASE.sub(" final ", text))
     return all(word in _KNOWN or (word[0] > "\u3000" and _CHARACTERS.issuperset(word)) for word in plain_words)
@@ -96,7 +103,7 @@ def is_announcement(text: str, label: str | None = None) -> bool:
         return False
     if label and label.isalpha() and ({label.lower()} < {label.lower(), *names(text)} or _FOREIGN.search(text)):
         return False
-    rest = _NAME.sub(" ", _ENUMERATED.sub("", text))
+    rest = _NAME.sub(" ", ENUMERATED.sub("", text))
     letters = set(re.findall(r"(?<=\w )[A-HJ-Z]\b(?!['’])", rest))
     if letters - {(label or "").upper()}:
         return False
@@ -121,7 +128,7 @@ def announcement_start(text: str, start: int) -> int:
 
 def has_first_word(text: str, *kinds: str) -> bool:
     """Whether the first meaningful word of a text is of one of the kinds."""
-    for word in _WORD.findall(text[:LONGEST]):
-        if word == "A" or not _LIGHT.union(_ME).issuperset(words(word)):
-            return has_word(word, *kinds)
+    for match in _WORD.finditer(text, 0, LONGEST):
+        if match[0] == "A" or not _UNIMPORTANT.issuperset(words(match[0])):
+            return has_word(match[0], *kinds)
     return False

@@ -6,6 +6,7 @@ Quotations are masked without changing the length, so that positions in the text
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -13,6 +14,9 @@ from distract.judging.parsers.vocabulary import LONGEST, announcement_start, is_
 
 MASK = "\x00"
 """Replaces each quoted character; no verdict pattern matches it."""
+
+MOST_CHECKED = 400
+"""Verdicts at the end of an answer that may be copies; far more than count."""
 
 COPIED = 3
 """Number of neighbouring words of a response that make a verdict a copy, even without quotation marks."""
@@ -50,10 +54,13 @@ class Material:
             self._known[words] = bool(words) and any(words in plain for plain in self._plain)
         return self._known[words]
 
-    def is_copied(self, text: str, match: re.Match[str]) -> bool:
+    def is_copied(self, text: str, match: re.Match[str], has_lines: bool) -> bool:
         """Whether a verdict occurs in the texts with more of the same words around it than by chance."""
         if not self._copies:
             return False
+        begin, end = text.rfind("\n", 0, match.start()) + 1, (text.find("\n", match.end()) + 1 or len(text) + 1) - 1
+        if has_lines and not _WORD.search(text, begin, match.start()):
+            return bool(_WORD.search(text, end)) and self.has(text[begin:end])
         starts = [announcement_start(text, match.start())]
         if _WORD.search(text, match.end()):
             # At the end of an answer, a response that dictates a verdict contains the same announcement as the judge.
@@ -73,19 +80,24 @@ def _prepare_material(text: str, verdict: re.Pattern[str]) -> tuple[str, frozens
     return _squeeze(text), frozenset(copies)
 
 
-def mask_quotations(text: str, verdict: re.Pattern[str], texts: Sequence[str]) -> str:
-    """Mask all verdicts that an answer only quotes."""
+def mask_quotations(text: str, verdict: re.Pattern[str], texts: Sequence[str], has_lines: bool = False) -> str:
+    """Mask all verdicts that an answer only quotes.
+
+    With ``has_lines``, a verdict that begins its line is the judge's own unless the texts hold that whole line and the
+    answer goes on: its form announces it.
+    """
     material = Material(texts, verdict)
     masked = list(text)
     whole = _WHOLE.match(text)
     inside = (whole[1] or whole[2] or "") if whole else ""
     is_own = inside and not re.search(r"(?m)^(?:```|~~~)", inside) and not material.has(inside)
-    for start, end in _find_quotations(text, whole.span(whole.lastindex or 0) if whole and is_own else (0, len(text))):
+    part = whole.span(whole.lastindex or 0) if whole and is_own else (0, len(text))
+    for start, end in _find_quotations(text, part):
         inside = text[start:end]
         if verdict.search(inside) and not _is_own(text, start, inside, verdict, material):
             masked[start:end] = MASK * (end - start)
-    for match in verdict.finditer(text):
-        if material.is_copied(text, match):
+    for match in deque(verdict.finditer(text), MOST_CHECKED):
+        if material.is_copied(text, match, has_lines):
             masked[match.start() : match.end()] = MASK * (match.end() - match.start())
     return "".join(masked)
 
@@ -103,8 +115,11 @@ def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], materi
     if lead is None:
         return False
     sentence = _SENTENCE.search(before)
-    if sentence and is_announcement(sentence[0]) and not _WORD.search(lead):
-        return True
+    is_block = text[start - 1 : start] == ">"
+    if sentence and is_announcement(sentence[0]) and (is_block or not _WORD.search(lead)):
+        return not is_block or not material.has(inside)
+    if is_block and _WORD.search(lead) and not _WORD.search(text, start + len(inside)) and not before.endswith(":"):
+        return not material.has(inside)
     is_alone = not _WORD.search(text, text.rfind("\n", 0, start) + 1, start) and not _GOES_ON.match(
         text, start + len(inside)
     )
