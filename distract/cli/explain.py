@@ -50,7 +50,7 @@ def explain(options: _Options) -> None:
     the run again, about parts of the rewrite. Stored replies are reused: name --store if the run had its own. The run
     may be a stranger's: name its judge and way of asking again if they run code, or reach other machines.
     """
-    from distract.core import runs
+    from distract.core import registry, runs
     from distract.core.errors import UsageError
     from distract.report.terminal import show
     from distract.studies.explain import rerun, run as explaining, view
@@ -62,7 +62,7 @@ def explain(options: _Options) -> None:
     warn(loaded)
     protocols = rerun.load_protocols(loaded, options.protocols)
     flips = explaining.choose_flips(loaded, case, protocols, options.attacks, clearest)
-    if protocols == [*options.protocols]:  # no file is named
+    if not any(map(registry.is_own, options.protocols)):
         rerun.load_protocols(loaded, rerun.locate_protocols(loaded, flips))
     explanations: list[Explanation] = []
     cases = {

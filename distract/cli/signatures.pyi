@@ -30,6 +30,7 @@ def attack(
     orders: Literal["both", "one", "given", "swapped"] = "both",
     samples: int = 1,
     answer_tokens: int | None = None,
+    judge_temperature: float | None = None,
     control: bool = False,
     probe: bool = True,
     shard: str | None = None,
@@ -60,7 +61,8 @@ def attack(
 
     Args:
         judge: Judge; `distract list judges` shows the forms.
-        protocols: Way of asking; repeatable. Default: pairwise and pointwise.
+        protocols: Way of asking: a name, a file, or NAME=FOLDER of other prompts; repeatable. Default: pairwise and
+            pointwise.
         limit: Number of cases, spread over the formats of the data. Expects a number of cases from 1, or 'all'.
         measures: Measure, or fixed, flip, severity, net; repeatable. Default: all that fit and cost little.
         attacks: Attack, severity or both (severity-2+ATTACK); repeatable.
@@ -85,6 +87,8 @@ def attack(
             given, swapped: a diagnosis, which no gate passes).
         samples: Passes of each order; the majority wins. Expects a whole number from 1 to 10000.
         answer_tokens: Maximum number of tokens of a judge's answer in words. Expects a whole number from 1 to 10000000.
+        judge_temperature: Temperature of every text that a protocol asks for; probabilities of verdicts are read
+            without one. Default: the protocol's own, which is 0 for most. Expects a number from 0 to 10.
         control: Measure the noise too, by control rewrites and second samples.
         probe: Where few prompts are labelled, exchange their responses to see whether the judge reads the question.
         shard: Part of the prompts to judge, such as 2/8; `distract merge` joins all parts.
@@ -163,6 +167,7 @@ def gate(
     orders: Literal["both", "one", "given", "swapped"] = "both",
     samples: int = 1,
     answer_tokens: int | None = None,
+    judge_temperature: float | None = None,
     probe: bool = True,
     out: str | PathLike[str] | None = None,
     keep_text: Literal["failures", "all", "none"] = "failures",
@@ -201,7 +206,7 @@ def gate(
         anchors: File of anchors: decide only if the judge still gives their verdicts.
         control: Count only flips beyond the judge's own noise (null attack, resampling).
         attacks: Attack; repeatable. Default: assertiveness, prolixity, sycophancy.
-        protocols: Way of asking; repeatable. Default: the basic ones.
+        protocols: Way of asking: a name, a file, or NAME=FOLDER of other prompts; repeatable. Default: the basic ones.
         unlabelled_reason: Why a judge may pass with --no-probe; a pass shows it.
         limit: Number of cases, drawn by --seed. Default: all. Expects a number of cases from 1, or 'all'.
         budget: Maximum number of model calls, including those answered from the store. Expects a whole number from 1.
@@ -250,6 +255,8 @@ def gate(
             given, swapped: a diagnosis, which no gate passes).
         samples: Passes of each order; the majority wins. Expects a whole number from 1 to 10000.
         answer_tokens: Maximum number of tokens of a judge's answer in words. Expects a whole number from 1 to 10000000.
+        judge_temperature: Temperature of every text that a protocol asks for; probabilities of verdicts are read
+            without one. Default: the protocol's own, which is 0 for most. Expects a number from 0 to 10.
         probe: Where few prompts are labelled, exchange their responses to see whether the judge reads the question.
         out: Run folder. Default: a folder under .distract/runs.
         keep_text: Answers of the judge to keep in the run folder: those that could not be read, all or none.

@@ -10,6 +10,7 @@ from distract.cli.command import command
 from distract.cli.inquiry import consult
 from distract.cli.shared import echo, echo_json, exit_with
 from distract.cli.terminal import CLOSING, terminal
+from distract.judging.orders import Temperature
 from distract.models.options import setting
 from distract.models.ranges import DATA_TEXT
 from distract.studies.options import JUDGE, JsonOptions, JudgeOptions, columns_option, ways_of_asking
@@ -18,7 +19,7 @@ _text = partial(setting, None, kind=DATA_TEXT)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Options(JudgeOptions, JsonOptions):
+class _Options(Temperature, JudgeOptions, JsonOptions):
     judge: str = setting(MISSING, "judge", JUDGE, argument=True, metavar="JUDGE")
     protocols: tuple[str, ...] = ways_of_asking("that of the judge, or the basic ones")
     data: str | None = setting(
@@ -45,6 +46,7 @@ def try_judge(options: _Options) -> None:
     from distract.judging import trial, trial_view
     from distract.models.opener import open_models
     from distract.models.options import Options, narrow
+    from distract.studies.execution import choose_manner
 
     judge = options.judge
     names = ("question", "response_a", "response_b", "reference", "criterion")
@@ -54,11 +56,12 @@ def try_judge(options: _Options) -> None:
     terminal().say(opened.notes)
     backend = opened.models["judge"]
     chosen, pair = registry.choose_protocols(options.protocols, backend), trial.compare_case(case)
+    manner = choose_manner(options, backend)
     if terminal().is_dry:
-        trials = [trial.try_protocol(None, protocol, pair) for protocol in chosen]
+        trials = [trial.try_protocol(None, protocol, pair, manner) for protocol in chosen]
     else:
         with redirect_output(), consult(judge, backend, opened.prices, options) as asker:
-            trials = [trial.try_protocol(asker, protocol, pair) for protocol in chosen]
+            trials = [trial.try_protocol(asker, protocol, pair, manner) for protocol in chosen]
     notes = describe_rendering({"judge": backend})
     if isinstance(backend, RemoteBackend) or backend.identity.get("engine") == "inspect":
         notes.append("the server renders these messages by a chat template of its own, which is not shown")

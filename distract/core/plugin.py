@@ -16,7 +16,12 @@ from distract.core.plan import Plan
 from distract.core.prompts import Prompt
 from distract.core.records import Case, Judgment, Response
 
-NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._=-]{0,63}")
+
+
+def spell_name(text: str) -> str:
+    """Spell a text as the name of a plug-in; empty if none of it can be kept."""
+    return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("._-")[:64]
 
 
 def check_plugin(kind: str, plugin: object, **fields: Any) -> None:

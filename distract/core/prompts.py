@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
-from distract.core.errors import PromptError
+from distract.core.errors import DataError, PromptError, UsageError
+from distract.core.files import MOST_TEXT, read_text
 from distract.core.records import Message
 
 _ROLE = re.compile(r"^\[(system|user|assistant|prefill)\][ \t]*\n", re.MULTILINE)
@@ -48,8 +53,22 @@ class Prompt:
             )
             problems = [f"no value for {lacking}"] * bool(lacking) + [f"no slot for {more}"] * bool(more)
             raise PromptError(f"prompt {self.name!r}: {'; '.join(problems)}")
-        texts = [[values[piece] if at % 2 else piece for at, piece in enumerate(pieces)] for _, pieces in self.parts]
-        return tuple([Message(role, "".join(text)) for (role, _), text in zip(self.parts, texts, strict=True)])
+        parts = _replacements.get().get(self.name, self).parts
+        texts = [[values[piece] if at % 2 else piece for at, piece in enumerate(pieces)] for _, pieces in parts]
+        return tuple([Message(role, "".join(text)) for (role, _), text in zip(parts, texts, strict=True)])
+
+
+_replacements: ContextVar[Mapping[str, Prompt]] = ContextVar("replacements", default=MappingProxyType({}))
+
+
+@contextmanager
+def replace_prompts(replacements: Mapping[str, Prompt]) -> Iterator[None]:
+    """Fill these prompts in place of those of the same names; both have the same slots and the same prefill."""
+    token = _replacements.set(replacements)
+    try:
+        yield
+    finally:
+        _replacements.reset(token)
 
 
 def parse(name: str, text: str) -> Prompt:
@@ -92,3 +111,37 @@ def load(package: str, name: str) -> Prompt:
     if not file.is_file():
         raise PromptError(f"no prompt file prompts/{name}.txt in {package}")
     return parse(name, file.read_text(encoding="utf-8"))
+
+
+def read_folder(folder: Path, originals: Sequence[Prompt]) -> dict[str, Prompt]:
+    """Read the prompt files of a folder, each of which replaces the original of its name; raises ``UsageError``."""
+    known = {f"{prompt.name}.txt": prompt for prompt in originals}
+    names = " or ".join(known)
+    try:
+        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{folder}: cannot be read ({reason}); name a folder with {names}") from error
+    if unknown := [path for path in paths if path.name not in known]:
+        raise DataError(f"replaces no prompt of this protocol; expected {names}", path=unknown[0])
+    replacements = {known[path.name].name: _read_replacement(path, known[path.name]) for path in paths}
+    if all(replacements.get(prompt.name, prompt).parts == prompt.parts for prompt in originals):
+        raise UsageError(f"{folder}: holds no prompt that differs from its original; put another {names} there")
+    return replacements
+
+
+def _read_replacement(path: Path, original: Prompt) -> Prompt:
+    text = read_text(path, MOST_TEXT).replace("\r\n", "\n")
+    try:
+        prompt = parse(original.name, text)
+    except PromptError as error:
+        raise DataError(str(error).partition(": ")[2], path=path) from error
+    if names := sorted(prompt.slots - original.slots) or sorted(original.slots - prompt.slots):
+        slot, known = f"{{{names[0]}}}", ", ".join(f"{{{name}}}" for name in sorted(original.slots))
+        line = text[: text.index(slot)].count("\n") + 1 if slot in text else None
+        raise DataError(
+            f"{slot} {'is no placeholder here' if line else 'is missing'}; expected {known}", path=path, line=line
+        )
+    if prompt.prefill != original.prefill:
+        raise DataError(f"[prefill] is {prompt.prefill!r}; expected {original.prefill!r}", path=path)
+    return prompt

@@ -13,21 +13,23 @@ import json
 import pkgutil
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
-from functools import cache
+from dataclasses import dataclass, fields, replace
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from distract.core import files
+from distract.core import files, prompts
 from distract.core.attack import Attack, name_effect
 from distract.core.backend import Backend, OwnBackend, own_protocols
 from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin, redirect_output
-from distract.core.plugin import Protocol
-from distract.core.records import BASELINE
+from distract.core.plan import Plan, tap
+from distract.core.plugin import Comparison, Protocol, spell_name
+from distract.core.records import BASELINE, Judgment
 from distract.core.study import Study
 
 P = TypeVar("P")
@@ -108,9 +110,9 @@ def installed() -> Iterator[EntryPoint]:
         yield from entry_points(group=group)
 
 
-def is_file(name: str) -> bool:
-    """Whether a name is that of a file of the user's own."""
-    return _FILE.fullmatch(name) is not None
+def is_own(name: str) -> bool:
+    """Whether a name is that of a file, or a folder of prompts, of the user's own."""
+    return _FILE.fullmatch(name) is not None or _names_folder(name)
 
 
 def own_plugins(names: Iterable[str]) -> dict[str, dict[str, OwnPlugin]]:
@@ -193,6 +195,8 @@ def get_protocol(name: str, judge: Backend | None = None, is_recorded: bool = Fa
         )
     if is_recorded:
         return look_up("protocol", name, protocols())
+    if _names_folder(name):
+        return _load_prompts(name)
     return find_plugin("distract.judges", Protocol, "protocol", name, protocols())
 
 
@@ -206,6 +210,9 @@ def choose_protocols(
     if not names and judge and (own := own_protocols(judge)):
         return tuple(sorted(own, key=lambda protocol: protocol.name))
     chosen = tuple([get_protocol(name, judge) for name in sorted(set(names or defaults))])
+    numbers = Counter(protocol.name for protocol in chosen)
+    if twice := [name for name, number in numbers.items() if number > 1]:
+        raise UsageError(f"two protocols are called {twice[0]}; give one of their files or folders another name")
     return chosen or protocols().where(lambda protocol: protocol["default"])
 
 
@@ -261,6 +268,45 @@ def look_up(noun: str, name: str, known: Mapping[str, P]) -> P:
     if name not in known:
         raise UnknownName(noun, name, known, "; ".join(problems()))
     return known[name]
+
+
+def _names_folder(name: str) -> bool:
+    """Whether a name is ``PROTOCOL=FOLDER``; that of a file may hold such a sign too."""
+    base, sign, _ = name.partition("=")
+    return bool(sign) and (base in protocols() or not _FILE.fullmatch(name))
+
+
+def _load_prompts(spelling: str) -> Protocol:
+    """Load ``PROTOCOL=FOLDER``: a protocol with the prompts of a folder in place of its own."""
+    base, _, folder = spelling.partition("=")
+    installed, _, sources = _load("distract.judges")
+    protocol: Protocol = look_up("protocol", base, installed)
+    if not (folder.strip() and protocol.prompts):
+        problem = "name a folder of prompts after the =" if protocol.prompts else f"{base} has no prompt files"
+        raise UsageError(f"--protocol {spelling}: {problem}")
+    replacements = prompts.read_folder(Path(folder), protocol.prompts)
+    fill = partial(prompts.replace_prompts, replacements)
+
+    def ask(comparison: Comparison) -> Plan[Judgment]:
+        with fill():  # a first prompt may be filled before the plan starts
+            plan = protocol.ask(comparison)
+        return (yield from tap(plan, guard=fill))
+
+    name = f"{base}={spell_name(Path(folder).absolute().name) or 'prompts'}"[:64]
+    own = [replacements.get(prompt.name, prompt) for prompt in protocol.prompts]
+    # The code of distract itself does not count: anchors outlive it, as they do with a prompt file.
+    parts = [base, sources.get(base, ""), *(prompt.checksum for prompt in own)]
+    variant = replace(
+        protocol,
+        name=name,
+        summary=f"{protocol.summary}; with prompts of your own",
+        ask=ask,
+        prompts=tuple(replace(one, name=f"{name}/{one.name}") if one.name in replacements else one for one in own),
+        default=False,
+        checksum=hashlib.sha256(json.dumps(parts).encode()).hexdigest(),
+    )
+    _own.setdefault("distract.judges", {})[name] = OwnPlugin(spelling, variant, variant.checksum)
+    return variant
 
 
 @cache

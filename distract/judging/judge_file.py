@@ -24,7 +24,7 @@ from distract.core.backend import Backend
 from distract.core.errors import DataError, PromptError, UsageError
 from distract.core.files import MOST_TEXT, read_text
 from distract.core.plan import Plan
-from distract.core.plugin import Calls, Comparison, Protocol
+from distract.core.plugin import Calls, Comparison, Protocol, spell_name
 from distract.core.prompts import Prompt, parse
 from distract.core.records import Case, Judgment, Outcome, ParseFailure, Reply, Request, Response, Slots
 from distract.judging import instructions, verdicts
@@ -198,7 +198,7 @@ def make_protocol(
 
 def name_protocol(path: Path) -> str:
     """Name a protocol after its file."""
-    return re.sub(r"[^a-z0-9._-]+", "-", path.stem.lower()).strip("._-")[:64] or "prompt"
+    return spell_name(path.stem) or "prompt"
 
 
 def _parse_prompt(path: Path, text: str, body: str) -> Prompt:

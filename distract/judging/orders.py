@@ -9,16 +9,17 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+from distract.core.errors import UsageError
 from distract.core.plan import PENDING, OpenRequests, Plan, T, gather, tap
 from distract.core.plugin import Comparison, Protocol
 from distract.core.records import Answer, Judgment, Outcome, Reply, Request
 from distract.judging.consultation import consult
 from distract.models.options import OptionGroup, seed_option, setting
-from distract.models.ranges import TOKENS, Choice, WholeRange
+from distract.models.ranges import TOKENS, Choice, NumberRange, WholeRange
 
 Orders = Literal["both", "one", "given", "swapped"]
 
@@ -32,8 +33,25 @@ _asking = partial(setting, panel="Asking")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampling(OptionGroup):
-    """Samples and limits for any protocol.
+class Temperature(OptionGroup):
+    """The temperature of answers in words, for any protocol.
+
+    Attributes:
+        judge_temperature: 0 is greedy; None leaves it to the protocol. A probability is read without one, which would
+            distort it.
+    """
+
+    judge_temperature: float | None = _asking(
+        None,
+        "temperature of every text that a protocol asks for; probabilities of verdicts are read without one. "
+        "Default: the protocol's own, which is 0 for most",
+        NumberRange(0, 10),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling(Temperature):
+    """Samples and limits for any protocol; see ``Temperature``.
 
     Attributes:
         samples: Number of samples for each order, at least 1; the majority decides.
@@ -44,6 +62,11 @@ class Sampling(OptionGroup):
     samples: int = _asking(1, "passes of each order; the majority wins", WholeRange(1, 10_000))
     answer_tokens: int | None = _asking(None, "maximum number of tokens of a judge's answer in words", TOKENS)
     seed: int = seed_option()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.samples > 1 and self.judge_temperature == 0:
+            raise UsageError("samples above 1 need a judge_temperature above 0: greedy answers are all the same")
 
 
 @dataclass(frozen=True)
@@ -56,7 +79,7 @@ class Manner(Sampling):
             reverse, where a preference for a place looks like quality.
 
     Raises:
-        UsageError: There are no such orders, or a number is below 1.
+        UsageError: There are no such orders, or a number is out of its range.
     """
 
     orders: Orders = _asking(
@@ -65,6 +88,12 @@ class Manner(Sampling):
         "swapped: a diagnosis, which no gate passes)",
         Choice(*get_args(Orders)),
     )
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The values that a run records; a temperature only if there is one, so that other runs keep their identity."""
+        values = asdict(self)
+        return {name: value for name, value in values.items() if name != "judge_temperature" or value is not None}
 
 
 DEFAULT = Manner()
@@ -218,9 +247,14 @@ def _adjust_request(manner: Manner, resample: bool, request: Request) -> Request
         raise ValueError(f"requested an answer from {request.to!r}; expected the judge or the reference model")
     if request.choices:
         return request
+    temperature, sample = request.temperature, request.sample
+    if manner.judge_temperature is not None:
+        temperature = manner.judge_temperature
+        sample = sample if temperature else 0  # a repeated greedy request gives the same text: all samples share one
     max_tokens = min(request.max_tokens, manner.answer_tokens or request.max_tokens)
-    seed = manner.seed if request.temperature else request.seed
-    sample = request.sample + _RESAMPLE if resample and request.temperature else request.sample
-    if (max_tokens, seed, sample) == (request.max_tokens, request.seed, request.sample):
+    seed = manner.seed if temperature else request.seed
+    sample += _RESAMPLE if resample and temperature else 0
+    values = max_tokens, temperature, seed, sample
+    if values == (request.max_tokens, request.temperature, request.seed, request.sample):
         return request  # a new request would have to be hashed again
-    return replace(request, max_tokens=max_tokens, seed=seed, sample=sample)
+    return replace(request, max_tokens=max_tokens, temperature=temperature, seed=seed, sample=sample)

@@ -24,7 +24,7 @@ from distract.judging.functions.backend import FunctionBackend
 from distract.judging.functions.declaration import RECORDS, sent
 from distract.judging.judge import Judge
 from distract.judging.judge_file import SECRET
-from distract.judging.orders import DEFAULT, Orders, ask_in_orders
+from distract.judging.orders import DEFAULT, Manner, Orders, ask_in_orders
 from distract.models.server.secrets import MARK, scrubber
 
 PAIR = Case(
@@ -112,7 +112,7 @@ def compare_case(case: Case) -> Comparison:
     return Comparison(case, pair[0], pair[1])
 
 
-def try_protocol(judge: Judge | None, protocol: Protocol, comparison: Comparison) -> Trial:
+def try_protocol(judge: Judge | None, protocol: Protocol, comparison: Comparison, manner: Manner = DEFAULT) -> Trial:
     """Judge a pair in each order; without a judge, only make the first requests."""
     if protocol.shows != 2:
         comparison = replace(comparison, others=comparisons.other_responses(comparison, protocol.shows))
@@ -120,7 +120,7 @@ def try_protocol(judge: Judge | None, protocol: Protocol, comparison: Comparison
         raise UsageError(f"protocol {protocol.name} cannot judge case {line(comparison.case.id)!r}: {reason}")
     orders = []
     for order, title in _ORDERS[protocol.orders]:
-        plan = ask_in_orders(protocol, comparison, replace(DEFAULT, orders=order))
+        plan = ask_in_orders(protocol, comparison, replace(manner, orders=order))
         if judge is None:
             first = step(plan)
             orders.append(

@@ -73,6 +73,8 @@ def _manner_lines(manner: Manner) -> Iterator[str]:
     parts = [f"in the {manner.orders} order only" if order is None else order] if order != "" else []
     parts += [f"{manner.samples} passes of each order; the majority decides"] if manner.samples > 1 else []
     parts += [f"answers in words have at most {count(manner.answer_tokens, 'token')}"] if manner.answer_tokens else []
+    if manner.judge_temperature is not None:
+        parts.append(f"answers in words at temperature {manner.judge_temperature:g}")
     if parts:
         yield f"how: {'; '.join(parts)}"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from distract.core import job as jobs, registry, runs, store as stores
-from distract.core.backend import Backend
-from distract.core.errors import DataError, JudgeChanged
+from distract.core.backend import Backend, OwnBackend
+from distract.core.errors import DataError, JudgeChanged, UsageError
 from distract.core.job import FinishedRun, Job
 from distract.core.printable import line
 from distract.core.records import Role, Row
@@ -26,6 +26,16 @@ from distract.rewriting.writers import WRITERS
 from distract.studies.listener import Listener
 from distract.studies.options import RunOptions
 from distract.studies.setup import Setup
+
+
+def choose_manner(options: Any, backend: Backend) -> Manner:
+    """Return how the options ask a judge."""
+    manner = narrow(options, Manner)
+    if manner.judge_temperature is not None and isinstance(backend, OwnBackend) and not backend.answers_others:
+        raise UsageError(
+            "--judge-temperature: this judge takes none, as distract sends it no prompt; remove the option"
+        )
+    return manner
 
 
 def set_up(options: Any, listener: Listener, protocols: Sequence[str] = (), judge: str = "") -> Setup:
@@ -50,7 +60,7 @@ def set_up(options: Any, listener: Listener, protocols: Sequence[str] = (), judg
         judge,
         backend,
         registry.choose_protocols(getattr(options, "protocols", ()), backend, protocols),
-        narrow(options, Manner),
+        choose_manner(options, backend),
         (helper, reference) if helper and reference else None,
         models,
         opened.prices,

@@ -83,7 +83,11 @@ DATA = Parsed(
 
 def ways_of_asking(default: str = BASIC) -> Any:
     """Declare the protocols of a command; ``default`` describes those that it uses by itself."""
-    return setting((), f"way of asking; repeatable. Default: {default}", flag="--protocol")
+    return setting(
+        (),
+        f"way of asking: a name, a file, or NAME=FOLDER of other prompts; repeatable. Default: {default}",
+        flag="--protocol",
+    )
 
 
 def one_judge(default: str | None = "smollm2-135m", help: str = "") -> Any:

@@ -144,7 +144,7 @@ def locate_prompt(file: Path, name: str) -> str:
     for place in (folder / name for folder in folders):
         if place.suffix == ".txt" and place.is_file() and {*place.resolve().parents} & {*map(Path.resolve, folders)}:
             return str(place)
-    raise UsageError(f"{file}: was made with --protocol {name}; name that file here, with --protocol")
+    raise UsageError(f"{file}: was made with --protocol {name}; name it here, with --protocol")
 
 
 def _is_foreign(text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -84,7 +84,7 @@ class Setup:
             "protocols": {protocol.name: list(protocol.rules) for protocol in self.protocols},
             "code": {protocol.name: registry.code_checksum(protocol) for protocol in self.protocols},
             "ties": [protocol.name for protocol in self.protocols if protocol.ties],
-            "manner": asdict(self.manner),
+            "manner": self.manner.record,
             "reference": {"name": reference[0], "model": dict(reference[1].identity)} if reference else None,
             "prompts": {**prompts, "rubric": instructions.checksum()},
         }

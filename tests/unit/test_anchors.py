@@ -480,10 +480,12 @@ PROMPT = "Which answer to {question} is better?\n\n{response_a}\n\n{response_b}\
     (("--protocol", "my.txt"), (), 0, "unchanged"),
     (("--protocol", "my.txt"), ("--protocol", "pairwise"), 2, "was made with the protocol my"),
     (("--protocol", "mine/deep.txt"), ("--protocol", "mine/deep.txt"), 0, "unchanged"),
-    (("--protocol", "../far.txt"), (), 2, "was made with --protocol ../far.txt; name that file here"),
+    (("--protocol", "../far.txt"), (), 2, "was made with --protocol ../far.txt; name it here"),
     (("--protocol", "../far.txt"), ("--protocol", "../far.txt"), 0, "unchanged"),
-    (("--protocol", "own.py"), (), 2, "was made with --protocol own.py; name that file here, with --protocol"),
+    (("--protocol", "own.py"), (), 2, "was made with --protocol own.py; name it here, with --protocol"),
     (("--protocol", "own.py"), ("--protocol", "own.py"), 0, "unchanged"),
+    (("--protocol", "pairwise=ours", "--judge-temperature", 1), (), 2, "--protocol pairwise=ours; name it here"),
+    (("--protocol", "pairwise=ours"), ("--protocol", "pairwise=ours"), 0, "unchanged"),
     (("--judge", "judge.toml"), (), 2, "names a file that runs code or decides where your keys go"),
     (("--judge", "judge.toml"), ("--judge", "judge.toml"), 0, "unchanged"),
     (("--judge", "python:mine/own.py:score"), ("--judge", "python:mine/own.py:score"), 0, "unchanged"),
@@ -493,6 +495,9 @@ def test_anchors_of_prompts_and_judges_of_ones_own(
     run: Run, made: tuple[str, ...], checked: tuple[str, ...], code: int, says: str
 ) -> None:
     Path("mine").mkdir()
+    Path("ours").mkdir()
+    shipped = Path(__file__).parents[2] / "judges/prompts/pairwise.txt"
+    Path("ours/pairwise.txt").write_text(shipped.read_text().replace("impartial", "better"))
     for place in ("my.txt", "mine/deep.txt", "../far.txt"):
         Path(place).write_text(PROMPT)
     Path("judge.toml").write_text('model = "planted:longer"\nprompt_file = "my.txt"\n')
@@ -505,8 +510,9 @@ def test_anchors_of_prompts_and_judges_of_ones_own(
     ran = run("anchors", "check", "anchors.json", *checked)
     assert (ran.code, says in f"{ran.words} {ran.err}") == (code, True), ran.err
     if code == 0:
-        for changed in ("my.txt", "mine/deep.txt", "../far.txt", "own.py"):  # no other question has the same answer
-            Path(changed).write_text(Path(changed).read_text().replace("better", "best"))
+        # No other question has the same answer.
+        for changed in ("my.txt", "mine/deep.txt", "../far.txt", "own.py", "ours/pairwise.txt"):
+            Path(changed).write_text(re.sub(r"(?<!{)better", "best", Path(changed).read_text()))
         ran = run("anchors", "check", "anchors.json", *checked)
         is_function = "score" in made[1]
         assert (ran.code, "its prompts are not those of today" in ran.err) == ((0, False) if is_function else (2, True))

@@ -355,6 +355,21 @@ def test_orders_samples_and_room_are_run_parameters(run: Any) -> None:
     assert run("attack", *options, "--out", "r").code == 2
 
 
+def test_temperature_is_a_run_parameter(run: Any) -> None:
+    options = ("attack", "--judge", "planted:longer", *PLANTED, "--protocol", "cot", "--attack", "prolixity")
+    ran = run(*options, "--judge-temperature", 0.5, "--out", "r", "--json")
+    assert (ran.code, "how: answers in words at temperature 0.5" in ran.err) == (0, True)
+    assert ran.document["manner"]["judge_temperature"] == 0.5
+    for more in ((), ("--judge-temperature", 0.6)):
+        check_refusal(run(*options, *more, "--out", "r"), "belongs to a different run (they differ in manner)")
+    explained = run("explain", "r")  # at the temperature of the run, whose replies it finds
+    assert (explained.code, "replies: 0 were stored" in explained.err) == (0, False)
+    Path("f.py").write_text("def judge(response_a, response_b): return 'A'")
+    for command in (("attack", "--judge"), ("try",)):
+        ran = run(*command, "python:f.py:judge", "--judge-temperature", 1)
+        check_refusal(ran, "--judge-temperature: this judge takes none")
+
+
 def test_reference_comes_from_the_data_or_a_model(run: Any) -> None:
     options = ("attack", "--judge", "planted:fair", "--generator", "rules", "--protocol", "strong-reference")
     check_refusal(

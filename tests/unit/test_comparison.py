@@ -337,10 +337,14 @@ def judge_twice(name: str, manner: Manner) -> tuple[Row, Row, list[Request], lis
     return before, again, *([r for requests in rounds for r in requests] for rounds in (arguments, more))  # type: ignore[return-value]
 
 
-@each("name, samples", ("cot-consistency", 1), ("cot", 3), ("fine-grained-diff", 2), ("cot-consistency", 2))
+SAMPLED = (("cot-consistency", 1), ("cot", 3), ("fine-grained-diff", 2), ("cot-consistency", 2))
+
+
+@each("name, samples, temperature", *((*one, None) for one in SAMPLED), ("cot", 1, 0.5), ("cot-consistency", 2, 1))
 @each("orders", "both", "swapped")
-def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: Any) -> None:
-    before, again, first_requests, more = judge_twice(name, Manner(orders, samples=samples, seed=3))
+def test_resampling_draws_new_sample_indices(name: str, samples: int, temperature: float, orders: Any) -> None:
+    manner = Manner(orders, samples=samples, seed=3, judge_temperature=temperature)
+    before, again, first_requests, more = judge_twice(name, manner)
     assert (again.attack, again.excluded, again.label, again.a) == (RESAMPLED, None, "a", before.a)
     assert (len(again.judgments), again.shown) == (len(before.judgments), before.shown)
     assert len(first_requests) == len(more)
@@ -350,7 +354,7 @@ def test_resampling_draws_new_sample_indices(name: str, samples: int, orders: An
     warm = [r.key for r in [*first_requests, *more] if r.temperature]
     assert len(set(warm)) == len(warm)
     assert warm
-    assert judge_twice(name, Manner(orders, samples=samples, seed=3))[:2] == (before, again), "and always the same"
+    assert judge_twice(name, manner)[:2] == (before, again), "and always the same"
 
 
 UNSAMPLED = (("cot", 1), ("pairwise", 1), ("pairwise", 3), ("absolute", 1), ("base", 3), ("rank", 1))

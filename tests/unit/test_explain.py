@@ -412,7 +412,7 @@ def test_row_of_a_stranger_names_no_code(run: Run) -> None:
     assert (ran.code, "unknown protocol './evil.py'" in ran.err) == (2, True), ran.err
     change_record("r/run.json", lambda record: forge(record, {"./evil.py": "0"}, ["./evil.py"]))
     ran = run("explain", "r", "flips")
-    assert (ran.code, "r: was made with --protocol ./evil.py; name that file here" in ran.err) == (2, True), ran.err
+    assert (ran.code, "r: was made with --protocol ./evil.py; name it here" in ran.err) == (2, True), ran.err
     assert not Path("mark").exists()
 
 

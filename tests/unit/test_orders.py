@@ -16,6 +16,7 @@ from command_result import CommandResult, Run, check_refusal
 from hypothesis import given, strategies as st
 from loops import each
 
+from distract.core import registry
 from distract.core.errors import PromptError, UsageError
 from distract.core.loop import execute
 from distract.core.plan import Plan
@@ -130,6 +131,28 @@ def test_nested_samples_have_distinct_indices() -> None:
     assert sorted(one.sample for one in rounds[0]) == [*range(27)]
 
 
+@given(st.sampled_from([*protocols()]), st.floats(0.01, 10), st.integers(1, 3))
+def test_temperature_is_that_of_every_answer_in_words(name: str, temperature: float, samples: int) -> None:
+    manner = Manner(samples=samples, seed=5, judge_temperature=temperature)
+    own = protocols()[name]
+    pair = comparison(own, LEFT, RIGHT)
+    usual, sent = (
+        [one for batch in drive(ask_in_orders(own, pair, how), ALPHABETIC)[1] for one in batch]
+        for how in (replace(manner, judge_temperature=None), manner)
+    )
+    warm = [one if one.choices else replace(one, temperature=temperature, seed=5) for one in usual]
+    assert warm == sent, "no index of a sample changes"
+
+
+def test_greedy_samples_are_one_request() -> None:
+    consistent, usual = protocols()["cot-consistency"], protocols()["cot"]
+    nine, one = (
+        {one.key for batch in drive(ask_in_orders(own, PAIR, manner), ALPHABETIC)[1] for one in batch}
+        for own, manner in ((consistent, Manner(judge_temperature=0)), (usual, Manner()))
+    )
+    assert nine == one
+
+
 def test_protocols_reading_probabilities_are_not_sampled() -> None:
     def ask(comparison: Comparison) -> Plan[Judgment]:
         yield [request()]
@@ -188,6 +211,8 @@ def test_scores_are_averaged() -> None:
     ({"orders": "all"}, "orders 'all'"),
     ({"samples": 0}, "samples 0"),
     ({"answer_tokens": 0}, "answer_tokens 0"),
+    ({"judge_temperature": 10.5}, "judge_temperature 10.5: expected a number from 0 to 10"),
+    ({"judge_temperature": 0, "samples": 2}, "samples above 1 need a judge_temperature above 0"),
 )
 def test_wrong_manner_is_one_clear_error(fields: dict[str, object], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
@@ -647,3 +672,34 @@ def test_missing_prompt_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "bare_judges").rmdir()
     with pytest.raises(PromptError, match=r"bare_judges is not a package: put an empty __init__\.py into its folder"):
         load("bare_judges", "lost")
+
+
+@each("name", *NAMES)
+def test_every_prompt_can_be_replaced(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same requests in the same rounds, with other words where a file in the folder has them."""
+    monkeypatch.setattr(registry, "_own", {})
+    shipped = protocols()[name]
+    pair = comparison(shipped, LEFT, RIGHT)
+
+    def answer(request: Request) -> Reply:
+        return FIRST(request) if request.slots and request.slots.outcomes else Reply("Thoughts.")
+
+    def list_texts(protocol: Protocol) -> list[list[str]]:
+        _, rounds = drive(ask_in_orders(protocol, pair), answer)
+        return [[message.content for message in one.messages] for batch in rounds for one in batch]
+
+    usual, changed = list_texts(shipped), set[int]()
+    for prompt in shipped.prompts:
+        folder = tmp_path / prompt.name
+        folder.mkdir()
+        original = Path(__file__).parents[2] / "judges" / "prompts" / f"{prompt.name}.txt"
+        (folder / original.name).write_text(original.read_text().replace("[user]\n", "[user]\nWell: "))
+        own = registry.get_protocol(f"{name}={folder}")
+        texts = list_texts(own)
+        assert [[text.removeprefix("Well: ") for text in one] for one in texts] == usual
+        places = {place for place, one in enumerate(texts) if one != usual[place]}
+        assert (bool(places), places & changed) == (True, set()), "each request has the words of one file"
+        changed |= places
+        assert (own.name, own.default, own.calls) == (f"{name}={prompt.name}", False, shipped.calls)
+    assert changed == {*range(len(usual))}
+    assert list_texts(shipped) == usual, "the protocol itself stays as it is"

@@ -79,7 +79,7 @@ def test_protocol_from_a_file(name: str, protocol: str, run: Run) -> None:
     assert run("gate", "a", "--max-flip-rate", "0.5").code in (1, 3)
     again = ("--protocol", name) if name.endswith(".py") else ()
     if again:  # the run may be a stranger's
-        check_refusal(run("explain", "a", case), "a: was made with --protocol way.py; name that file here, with --prot")
+        check_refusal(run("explain", "a", case), "a: was made with --protocol way.py; name it here, with --prot")
     explained = run("explain", "a", case, *again)
     assert explained.code == 0
     assert f"{protocol} under" in explained.out
@@ -87,8 +87,92 @@ def test_protocol_from_a_file(name: str, protocol: str, run: Run) -> None:
     Path(name).write_text(f"{Path(name).read_text()} ")
     check_refusal(run("explain", "a", case, *again), f"{Path(name)}: has changed since a used it")
     Path(name).unlink()
-    assert ("no such file" if again else "name that file here") in run("explain", "a", case, *again).err
+    assert ("no such file" if again else "name it here") in run("explain", "a", case, *again).err
     check_refusal(run("explain", "a", case, "--protocol", "shout.py"), "shout.py: defines no Protocol")
+
+
+SHIPPED = Path(__file__).parents[2] / "judges" / "prompts"
+
+
+def write_prompts(folder: str, *names: str) -> None:
+    """Write prompts of ours in place of those of a protocol."""
+    Path(folder).mkdir(parents=True)
+    for name in names:
+        text = (SHIPPED / f"{name}.txt").read_text()
+        Path(folder, f"{name}.txt").write_text(text.replace("You are an impartial judge.", "Judge well."))
+
+
+def test_prompts_from_a_folder_make_another_protocol(run: Run) -> None:
+    write_prompts("kept/ours", "prepair-analysis", "prepair")
+    both = ("--protocol", "prepair", "--protocol", "prepair=kept/ours", "--attack", "prolixity")
+    result = run("attack", *PLANTED, *both, "--out", "a", "--json")
+    assert {row["protocol"] for row in result.results} >= {"prepair", "prepair=ours"}
+    rows = distract.Run.read("a").rows
+    usual, ours = (
+        {key for row in rows if row.protocol == name for key in row.keys} for name in ("prepair", "prepair=ours")
+    )
+    assert (len(usual), usual & ours) == (len(ours), set())
+    forget()
+    assert "no call is made" in run("attack", *PLANTED, *both, "--out", "a").err
+    forget()
+    assert run("report", "a").code == 0
+    assert run("gate", "a", "--max-flip-rate", "0.5").code in (1, 3)
+    case = distract.Run.read("a").flips()[0].case
+    check_refusal(run("explain", "a", case), "a: was made with --protocol prepair=kept/ours; name it here")
+    explained = run("explain", "a", case, "--protocol", "prepair=kept/ours")
+    assert (explained.code, "prepair=ours under" in explained.out, "prepair under" in explained.out) == (0, True, False)
+    forget()
+    file = Path("kept/ours/prepair-analysis.txt")
+    file.write_text(file.read_text().replace("Judge well.", "Judge."))
+    check_refusal(
+        run("explain", "a", case, "--protocol", "prepair=kept/ours"), "prepair=kept/ours: has changed since a"
+    )
+    check_refusal(run("attack", *PLANTED, *both, "--out", "a"), "belongs to a different run (they differ in code")
+    write_prompts("ours", "prepair")
+    check_refusal(
+        run("try", "planted:longer", *both[:4], "--protocol", "prepair=ours"), "two protocols are called prepair=ours"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "problem"),
+    [
+        (
+            "prepair.txt",
+            ("{analysis_b}", "{analysis_c}"),
+            "o/prepair.txt:22: {analysis_c} is no placeholder here; expected {analysis_a}, ",
+        ),
+        (
+            "prepair.txt",
+            ("{analysis_b}", ""),
+            "o/prepair.txt: {analysis_b} is missing; expected {analysis_a}, {analysis_b}",
+        ),
+        ("prepair.txt", ("[prefill]\n[[", ""), "o/prepair.txt: [prefill] is ''; expected '[['"),
+        ("prepair.txt", ("[system]", "System:"), "o/prepair.txt: expected a line [system] or [user] before any"),
+        ("prepair.txt", ("", ""), "o: holds no prompt that differs from its original"),
+        ("prepair.md", ("", ""), "o/prepair.md: replaces no prompt of this protocol; expected prepair-analysis.txt or"),
+        ("base.txt", ("", ""), "o/base.txt: replaces no prompt of this protocol"),
+        (".hidden", ("", ""), "o: holds no prompt that differs from its original; put another prepair-analysis.txt or"),
+    ],
+)
+def test_wrong_folder_is_one_line(name: str, change: tuple[str, str], problem: str, run: Run) -> None:
+    Path("o").mkdir()
+    Path("o", name).write_text((SHIPPED / "prepair.txt").read_text().replace(*change))
+    check_refusal(run("try", "planted:longer", "--protocol", "prepair=o"), problem)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("prepair=gone", "gone: cannot be read (No such file or directory); name a folder with prepair-analysis.txt"),
+        ("prepair=way.py", "way.py: cannot be read (Not a directory)"),
+        ("prepair=", "--protocol prepair=: name a folder of prompts after the ="),
+        ("prepar=way", "unknown protocol 'prepar'; did you mean 'prepair'?"),
+        ("my_prompt=1.txt", "my_prompt=1.txt: no such file"),
+    ],
+)
+def test_wrong_name_of_a_folder_is_one_line(name: str, problem: str, run: Run) -> None:
+    check_refusal(run("try", "planted:longer", "--protocol", name), problem)
 
 
 def test_python_takes_files_too() -> None:

@@ -24,6 +24,14 @@ def _own_folder(run: Any) -> None:
     Path("j.toml").write_text(WORDS)
 
 
+def test_typed_temperature_wins_over_that_of_a_file(run: Any) -> None:
+    Path("warm.toml").write_text(f"temperature = 0.5\n{WORDS}")
+    for typed, expected in (((), 0.5), (("--judge-temperature", 0), 0.0), (("--judge-temperature", 2), 2.0)):
+        for dry in ((), ("--dry-run",)):
+            (one,) = run("try", "warm.toml", *OWN, *typed, *dry, "--json").document["trials"]
+            assert {request["temperature"] for order in one["orders"] for request in order["requests"]} == {expected}
+
+
 def test_words_are_shown_with_prompt_answer_and_reading(run: Any) -> None:
     ran = run("try", "j.toml", *OWN)
     assert ran.code == 0

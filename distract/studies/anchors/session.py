@@ -122,7 +122,8 @@ def read_verdict(judgments: Sequence[Judgment], protocol: Protocol) -> Reading:
 
 def write_anchors(anchors: AnchorSet, path: Path) -> None:
     """Write a file of anchors; the same anchors always give the same bytes."""
-    parts = {name: value for name, value in json.loads(dump(anchors)).items() if value or name != "way"}
+    document = json.loads(dump(anchors)) | {"manner": anchors.manner.record}
+    parts = {name: value for name, value in document.items() if value or name != "way"}
     files.write(path, format_json({"format": FORMAT, **parts, "sha256": _digest(parts)}), "--out")
 
 

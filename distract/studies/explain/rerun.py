@@ -59,7 +59,7 @@ def load_protocols(run: LoadedRun, named: Iterable[str]) -> list[str]:
     """Load those protocols that are named by files of the user's own, and return the names of all."""
     names, recorded = list[str](), _read_own_code(run)
     for name in named:
-        if registry.is_file(name):
+        if registry.is_own(name):
             file, protocol = name, registry.get_protocol(name)
             name = protocol.name
             if name in run.parameters["protocols"] and recorded.get(name) != registry.code_checksum(protocol):
