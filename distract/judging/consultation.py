@@ -88,10 +88,10 @@ def find_problem(judgment: object, figures: Sequence[str] = (), criteria: Collec
         if (name in required) if value is None else not are_finite(value, size):
             return f"{name} are {reprlib.repr(value)}, expected {size} finite numbers"
     own = judgment.criteria
-    is_other = criteria is not None and failure is None and {*(own or ())} != {*criteria}
-    if is_other or not (own is None or are_criteria(own)):
-        names = ", ".join(criteria or ()) or "none" if is_other else "each"
-        return f"criteria are {reprlib.repr(own)}, expected two finite numbers for {names}"
+    if own is not None and not are_criteria(own):
+        return f"criteria are {reprlib.repr(own)}, expected two finite numbers for each"
+    if failure is None and criteria is not None and {*(own or ())} != {*criteria}:
+        return f"criteria are {reprlib.repr(own)}, expected {', '.join(criteria) or 'none'}, as the protocol declares"
     if judgment.mass is not None and not (are_finite((judgment.mass,), 1) and 0 <= judgment.mass <= 1 + 1e-3):
         return f"mass is {reprlib.repr(judgment.mass)}, expected a share from 0 to 1 or none"
     if judgment.read not in ("choices", "text"):

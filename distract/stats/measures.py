@@ -104,7 +104,6 @@ _ROWS = (
     Measure(
         name="criterion_shift", designs=("fixed",), unit="points", needs="criteria", column="shift",
         title="Shift by criterion: mean change of a response's score by its rewrite", cells=("%", "95% CI", "n"),
-        missing="this way of asking declares no criteria, or no response was compared with its rewrite",
         more="mean gain of a rewrite over its original by one criterion alone, in points",
     ),
     Measure(
@@ -140,7 +139,6 @@ _ROWS = (
     Measure(
         name="criterion_flip_rate", designs=("flip",), aim="loser", effects=(*STYLES, *CLAIMS), over=_agrees,
         needs="criteria", title="Flips by criterion: the loser was worse by it, and is better after its rewrite",
-        missing="this way of asking declares no criteria",
         more="losing responses that a criterion scored lower, and scores higher after their rewrite",
     ),
     Measure(

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from html import unescape
@@ -192,11 +193,19 @@ def make(judgment: Judgment, criteria: Any = ("accuracy", "style"), **fields: An
 
 
 @each(
-    "criteria", None, {}, {"accuracy": (1.0, 2.0)}, {**BOTH, "x": (1.0, 2.0)}, {**BOTH, "style": (1.0, math.inf)}, [1]
+    "criteria",
+    None,
+    {},
+    {"accuracy": (1.0, 2.0)},
+    {**BOTH, "x": (1.0, 2.0)},
+    {**BOTH, "style": (1.0, math.inf)},
+    [1],
+    5,
 )
 def test_judgment_has_the_scores_that_its_protocol_declares(criteria: Any) -> None:
     judge = consult(make(Judgment("a", scores=(3.0, 2.0), criteria=criteria)), PAIR)
-    assert "expected two finite numbers for " in error_line(PluginError, drive, judge, lambda _: None)
+    message = error_line(PluginError, drive, judge, lambda _: None)
+    assert re.search("expected (two finite numbers for each|accuracy, style, as the protocol declares)$", message)
     failed = Judgment(None, failure="no verdict")
     assert drive(consult(make(failed), PAIR), lambda _: None)[0] == failed  # type: ignore[arg-type,return-value]
 

@@ -89,7 +89,7 @@ def list_trials(
         one = attacked.get((*pair, target))
         missing, after = (UNJUDGED, None) if one is None else (one.excluded, read_outcome(one, rule, margin, criterion))
         before, label = read_outcome(row, rule, margin), row.label
-        if before != "tie":  # else there is no loser, whatever one criterion prefers
+        if criterion is not None and before != "tie":  # at a tie there is no loser, whatever one criterion prefers
             before = read_outcome(row, rule, margin, criterion)
         if target == "a":
             before, after, label = (None if side is None else MIRROR[side] for side in (before, after, label))
