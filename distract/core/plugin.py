@@ -117,6 +117,7 @@ class Protocol:
         scale: lowest and highest score, None at an open end; None for a protocol that compares. Higher is better:
             a protocol mirrors the scores of a judge for which lower is better.
         pass_mark: lowest score that passes; None if there is no such mark.
+        criteria: names of the criteria that it scores one by one, in order; empty if it gives one score alone.
         checksum: SHA-256 (hex) of what defines it, for a protocol that a judge brings; empty for a plug-in, whose
             module's file counts.
     """
@@ -137,16 +138,21 @@ class Protocol:
     reads_question: bool = True
     scale: tuple[float | None, float | None] | None = None
     pass_mark: float | None = None
+    criteria: tuple[str, ...] = ()
     checksum: str = ""
 
     def __post_init__(self) -> None:
         check_plugin("protocol", self, summary=str, ask=Callable, calls=Calls, paper=str, ties=bool, rules=tuple)
         check_plugin("protocol", self, shows=int | None, prompts=tuple, default=bool, reads_question=bool, checksum=str)
+        check_plugin("protocol", self, criteria=tuple)
         for field_, known in _PROTOCOL_VALUES.items():
             if getattr(self, field_) not in known:
                 raise ValueError(f"protocol {self.name}: {field_}={getattr(self, field_)!r} is none of {known}")
         if self.rules and (self.orders != "none" or not {*self.rules} <= {"score", "rating"}):
             raise ValueError(f"protocol {self.name}: rules={self.rules}; expected score or rating, with orders='none'")
+        if self.criteria and not (self.rules and _are_names(self.criteria)):
+            problem = "expected different names, of a protocol with rules"
+            raise ValueError(f"protocol {self.name}: criteria={self.criteria!r}; {problem}")
         if self.shows is not None and self.shows < 2:
             raise ValueError(f"protocol {self.name}: shows={self.shows}; expected at least 2")
         self._check_scale()
@@ -160,6 +166,10 @@ class Protocol:
             raise ValueError(f"protocol {self.name}: scale={ends!r}; expected the lower number first")
         if not (is_scale_end(self.pass_mark) and (self.pass_mark is None or low <= self.pass_mark <= high)):
             raise ValueError(f"protocol {self.name}: pass_mark={self.pass_mark!r}; expected a number on the scale")
+
+
+def _are_names(values: tuple[object, ...]) -> bool:
+    return all(isinstance(value, str) and value for value in values) and len({*values}) == len(values)
 
 
 def is_scale_end(value: object) -> bool:

@@ -18,7 +18,7 @@ from distract.core import files
 from distract.core.errors import BackendError, UsageError, write_error
 from distract.core.locks import LOCK_NAME, occupy
 from distract.core.printable import shorten
-from distract.core.records import Case, KeepText, Rewrite, Row
+from distract.core.records import Case, Judgment, KeepText, Rewrite, Row
 from distract.core.runs import CASES, MANIFEST, PLANS, TEXTS, checksum, open_records, read_json, run_files
 from distract.core.shard import Shard
 
@@ -211,6 +211,10 @@ def _list_fields(record: Any) -> dict[str, Any]:
     values = {name: getattr(record, name) for name in _field_names(record.__class__)}
     if isinstance(record, Row):
         values |= values.pop("extra")
+    elif isinstance(record, Judgment):
+        # Only where there are some, so that other rows keep their bytes.
+        criteria = values.pop("criteria")
+        values |= {"criteria": dict(criteria)} if criteria else {}
     return values
 
 

@@ -295,6 +295,11 @@ def are_finite(figures: object, size: int) -> bool:
     )
 
 
+def are_criteria(scores: object) -> bool:
+    """Whether these are finite scores of a and b for each criterion, of which there is one at least."""
+    return isinstance(scores, Mapping) and bool(scores) and all(are_finite(pair, 2) for pair in scores.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Judgment:
     """A protocol's conclusion about one comparison, in terms of ``a`` and ``b``.
@@ -307,6 +312,7 @@ class Judgment:
         mass: lowest probability mass on the choices among the replies read, if known.
         read: ``choices`` (log-probabilities) or ``text`` (a parser).
         failure: reason for having no verdict; ``ParseFailure`` if a reply could not be read.
+        criteria: scores of a and b by criterion, for a protocol that declares some; ``scores`` are weighted means.
         answers: the judge's own words, until the row is written; not part of the record.
     """
 
@@ -317,6 +323,7 @@ class Judgment:
     mass: float | None = None
     read: str = "choices"
     failure: str | None = None
+    criteria: Mapping[str, tuple[float, float]] | None = None
     answers: tuple[Answer, ...] = field(default=(), compare=False, repr=False)
 
     def mirror(self) -> Judgment:
@@ -329,6 +336,7 @@ class Judgment:
             mass=self.mass,
             read=self.read,
             failure=self.failure,
+            criteria=self.criteria and {name: (b, a) for name, (a, b) in self.criteria.items()},
         )
 
 

@@ -23,6 +23,7 @@ from distract.core.records import (
     Rewrite,
     Row,
     Side,
+    are_criteria,
     are_finite,
     token_count,
 )
@@ -139,6 +140,8 @@ def decode_row(value: dict[str, Any]) -> Row:
             figures = getattr(judgment, name)
             if figures is not None and not are_finite(figures if size > 1 else (figures,), size):
                 raise ValueError(f"no valid verdict: {name}: expected {count(size, 'finite number')}")
+        if judgment.criteria is not None and not are_criteria(judgment.criteria):
+            raise ValueError("no valid verdict: criteria: expected 2 finite numbers for each")
     return row
 
 
@@ -178,6 +181,8 @@ def decode_case(value: dict[str, Any]) -> Case:
 
 
 def _freeze(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _freeze(entry) for name, entry in value.items()}
     return tuple(value) if isinstance(value, list) else value
 
 

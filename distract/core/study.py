@@ -36,6 +36,7 @@ _SOME: Mapping[str | EllipsisType, Shape] = {
     "families": {...: str},
     "control_of": {...: str},
     "placebos": [str],
+    "criteria": {...: [str]},
     "exchange": dict | None,
     "reference": dict | None,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import reprlib
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import get_args
@@ -13,7 +13,7 @@ from typing import get_args
 from distract.core.errors import PluginError
 from distract.core.plan import PENDING, Plan, tap
 from distract.core.plugin import Comparison, Protocol
-from distract.core.records import FIGURES, Judgment, Outcome, ParseFailure, Reply, Request, are_finite
+from distract.core.records import FIGURES, Judgment, Outcome, ParseFailure, Reply, Request, are_criteria, are_finite
 from distract.judging.verdicts import pick_largest
 
 ROUNDS = 1000
@@ -37,7 +37,7 @@ def consult(protocol: Protocol, comparison: Comparison) -> Plan[Judgment]:
     if not isinstance(plan, Generator):
         raise TypeError(f"ask returned {reprlib.repr(plan)}, expected a generator of requests")
     judgment = yield from tap(plan, check, lambda _, replies: last.extend(r for r in replies if r is not PENDING))
-    if problem := find_problem(judgment, _required_figures(protocol)):
+    if problem := find_problem(judgment, _required_figures(protocol), protocol.criteria):
         raise PluginError(f"protocol {protocol.name!r} on case {comparison.case.id!r}: {problem}")
     # A protocol with its own parser does not report which reply it could not read; usually it is the last.
     if judgment.failure is not None and not isinstance(judgment.failure, ParseFailure) and last:
@@ -64,8 +64,11 @@ def _check_requests(requests: object) -> Sequence[Request]:
     return requests
 
 
-def find_problem(judgment: object, figures: Sequence[str] = ()) -> str | None:
-    """Say why an object is no judgment, with or without a verdict; one with a verdict has these ``figures``."""
+def find_problem(judgment: object, figures: Sequence[str] = (), criteria: Collection[str] | None = None) -> str | None:
+    """Say why an object is no judgment, with or without a verdict.
+
+    One with a verdict has these ``figures``, and scores by these ``criteria``; None for any.
+    """
     if type(judgment) is not Judgment:
         return f"returned {reprlib.repr(judgment)}, expected a Judgment"
     preferred: object = judgment.preferred  # a plug-in may ignore the types
@@ -84,6 +87,11 @@ def find_problem(judgment: object, figures: Sequence[str] = ()) -> str | None:
         value = getattr(judgment, name)
         if (name in required) if value is None else not are_finite(value, size):
             return f"{name} are {reprlib.repr(value)}, expected {size} finite numbers"
+    own = judgment.criteria
+    if own is not None and not are_criteria(own):
+        return f"criteria are {reprlib.repr(own)}, expected two finite numbers for each"
+    if failure is None and criteria is not None and {*(own or ())} != {*criteria}:
+        return f"criteria are {reprlib.repr(own)}, expected {', '.join(criteria) or 'none'}, as the protocol declares"
     if judgment.mass is not None and not (are_finite((judgment.mass,), 1) and 0 <= judgment.mass <= 1 + 1e-3):
         return f"mass is {reprlib.repr(judgment.mass)}, expected a share from 0 to 1 or none"
     if judgment.read not in ("choices", "text"):

@@ -235,11 +235,22 @@ def majority(votes: Sequence[Judgment], ties: bool = True) -> Judgment:
         return Judgment(None, read=read, failure="no majority")
     winner: Outcome = "tie" if is_even else most[0][0] or "tie"
     if scores:
-        a, b = (math.fsum(column) / len(scores) for column in zip(*scores, strict=True))
-        ratings = Counter(sorted(vote.ratings for vote in valid if vote.ratings is not None))
-        return Judgment(winner, scores=(a, b), ratings=ratings.most_common(1)[0][0], read=read)
+        ratings = Counter(sorted(vote.ratings for vote in valid if vote.ratings is not None)).most_common(1)
+        criteria = [vote.criteria for vote in valid if vote.criteria is not None]
+        return Judgment(
+            winner,
+            scores=_average(scores),
+            ratings=ratings[0][0] if ratings else None,
+            read=read,
+            criteria={name: _average([one[name] for one in criteria]) for name in criteria[0]} if criteria else None,
+        )
     shares = (counts["a"] / len(valid), counts["b"] / len(valid), counts["tie"] / len(valid))
     return Judgment(winner, probabilities=shares, read=read)
+
+
+def _average(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    a, b = (math.fsum(column) / len(pairs) for column in zip(*pairs, strict=True))
+    return a, b
 
 
 def _adjust_request(manner: Manner, resample: bool, request: Request) -> Request:

@@ -68,7 +68,8 @@ def _replace_second(judgment: Judgment, mark: float) -> Judgment:
     scores = (judgment.scores[0], mark)
     # Ratings are whole numbers: one reaches the mark exactly when it reaches the next whole number.
     ratings = None if judgment.ratings is None else (judgment.ratings[0], math.ceil(mark))
-    judged = replace(judgment, scores=scores, ratings=ratings)
+    criteria = judgment.criteria and {name: (score, mark) for name, (score, _) in judgment.criteria.items()}
+    judged = replace(judgment, scores=scores, ratings=ratings, criteria=criteria)
     return replace(judged, preferred=read_pass([judged], "score"))
 
 

@@ -31,6 +31,7 @@ def trial_document(trial: Trial) -> dict[str, Any]:
                         "preferred": one.preferred,
                         "probabilities": one.probabilities,
                         "scores": one.scores,
+                        **({"criteria": one.criteria} if one.criteria else {}),
                         "mass": one.mass,
                         "read": one.read,
                         "failure": None if one.failure is None else str(one.failure),
@@ -128,7 +129,8 @@ def _readings(order: OrderTrial, mark: float | None) -> list[tuple[tuple[Request
         at = next((index for index, (_, reply) in enumerate(order.exchanges) if reply is failed), -1)
         shown = [len(request.slots.shown) if request.slots else 0 for request, _ in order.exchanges]
         if judgment.scores and shown == [1, 1]:
-            readings = [f"score {score:g}{_pass(score, mark)}, {_certainty(judgment)}" for score in judgment.scores]
+            scores, words = enumerate(judgment.scores), _certainty(judgment)
+            readings = [f"score {one:g}{_name_criteria(judgment, at)}{_pass(one, mark)}, {words}" for at, one in scores]
         elif readings:
             readings[at] = _describe(judgment, order.title)
     return list(zip(order.exchanges, readings, strict=True))
@@ -146,10 +148,18 @@ def _describe(judgment: Judgment, order: str) -> str:
     if judgment.failure is not None:
         return f"no verdict: {judgment.failure}".replace("no verdict: no verdict", "no verdict")
     scores = "" if judgment.scores is None else f" (scores {judgment.scores[0]:g} and {judgment.scores[1]:g})"
+    scores += _name_criteria(judgment, 0, 1)
     # In the second order, a prompt shows B under the name or letter of A.
     places = {"A first": ("first", "second"), "B first": ("second", "first")}.get(order)
     place = f" (shown {places[judgment.preferred == 'b']})" if places and judgment.preferred != "tie" else ""
     return f"{_name(judgment.preferred)}{place}{scores}, {_certainty(judgment)}"
+
+
+def _name_criteria(judgment: Judgment, *sides: int) -> str:
+    """Name the criteria with the scores of these sides; nothing without criteria."""
+    criteria = (judgment.criteria or {}).items()
+    parts = [f"{name} {' and '.join(f'{pair[side]:g}' for side in sides)}" for name, pair in criteria]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _certainty(judgment: Judgment) -> str:

@@ -18,6 +18,8 @@ from distract.judging.parsers.answers import join_prefill
 SCORE_TOLERANCE = 1e-4
 """Maximum difference of two scores that tie."""
 
+MISFIT = "a verdict does not fit the protocols that the run records; run it again"
+
 
 def read_comparison(
     reply: Reply, prefill: str, outcomes: Mapping[str, Outcome], form: Format = BRACKETS, material: Sequence[str] = ()
@@ -86,7 +88,7 @@ def outcome(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
         return None
     triples = [j.probabilities for j in judgments if j.probabilities is not None] if rule is None else []
     if len(judgments) != (len(triples) if rule is None else 1):
-        raise DataError("a verdict does not fit the protocols that the run records; run it again")
+        raise DataError(MISFIT)
     if rule is None:
         a, b, tie = [math.fsum(column) / len(triples) for column in zip(*triples, strict=True)]
         return pick_largest((a, b, tie))
@@ -96,12 +98,19 @@ def outcome(judgments: Sequence[Judgment], rule: str | None) -> Outcome | None:
     return compare_scores(*(judgment.scores or (0.0, 0.0)))
 
 
-def measure_margin(judgments: Sequence[Judgment]) -> float | None:
+def measure_margin(judgments: Sequence[Judgment], criterion: str | None = None) -> float | None:
     """The lead of a over b, averaged over all orders: in points of the score, or as a difference of probabilities.
 
-    None if any order is invalid.
+    With a ``criterion``, by that alone. None if any order is invalid.
+
+    Raises:
+        DataError: a verdict that a file holds has no scores by this criterion.
     """
-    pairs = [j.scores or (j.probabilities and j.probabilities[:2]) for j in judgments if j.failure is None]
+    valid = [judgment for judgment in judgments if judgment.failure is None]
+    if criterion is None:
+        pairs = [j.scores or (j.probabilities and j.probabilities[:2]) for j in valid]
+    elif None in (pairs := [(judgment.criteria or {}).get(criterion) for judgment in valid]):
+        raise DataError(MISFIT)
     leads = [pair[0] - pair[1] for pair in pairs if pair]
     return math.fsum(leads) / len(leads) if leads and len(leads) == len(judgments) else None
 

@@ -91,7 +91,9 @@ def place_row(figure: Figure, cells: Cells) -> TableRow:
 
 
 def name_condition(figure: Figure) -> str:
-    """Name the attack of a figure, or its severity and what distracts from that."""
+    """Name the attack of a figure, or its severity and what distracts from that, and a criterion."""
+    if figure.criterion is not None:
+        return line(f"{figure.attack}: {figure.criterion}")
     if not figure.severity:
         return line(figure.attack)
     return line(f"severity {figure.severity}{'' if figure.attack == BASELINE else f'+{figure.attack}'}")

@@ -27,6 +27,7 @@ class Figure:
     rule: str | None  # ``score`` or ``rating`` for a scoring protocol
     attack: str  # ``none`` before any rewrite
     severity: int | None = None  # for severity measures only
+    criterion: str | None = None  # for measures of one criterion only
     value: float | None = None  # a share or mean, 0 to 1, or a difference of shares, -1 to 1; None if n is 0
     low: float | None = None  # ends of the 95% interval
     high: float | None = None
@@ -45,7 +46,7 @@ class Figure:
 
     # The fields that identify a figure within a run.
     KEY: ClassVar[tuple[str, ...]] = (
-        *("measure", "protocol", "rule", "attack", "severity"),
+        *("measure", "protocol", "rule", "attack", "severity", "criterion"),
         *("against", "against_rule", "against_attack"),
     )
 
@@ -210,12 +211,13 @@ def flatten(figure: Figure, *more: str) -> dict[str, Any]:
         values["measure"] = f"{figure.measure}_difference"
     differences = ("against", "against_rule", "against_attack", "p_value", "p_adjusted", *more)
     hidden = {"reasons", *(differences if figure.against is None else ())}
+    hidden |= {"criterion"} if figure.criterion is None else set()
     return {name: value for name, value in values.items() if name not in hidden}
 
 
 def flatten_ranked(figure: Figure, *hidden: str) -> dict[str, Any]:
     """A figure of a ranking as rounded JSON values, without ``hidden`` ones and those that no ranking shows."""
-    shared = ("severity", "unit", "against", "against_rule", "against_attack", "effective_n", "reasons")
+    shared = ("severity", "criterion", "unit", "against", "against_rule", "against_attack", "effective_n", "reasons")
     return {name: value for name, value in round_values(asdict(figure)).items() if name not in (*shared, *hidden)}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import get_args
 
-from distract.stats.trials import CLAIMS, EXCLUDED, TIED, Design, Measure, Trial
+from distract.stats.trials import CLAIMS, EXCLUDED, STYLES, TIED, Design, Measure, Trial
 
 
 def _ties(trial: Trial) -> float:
@@ -36,6 +36,10 @@ def _is_decided(trial: Trial) -> str | None:
 def is_labelled(trial: Trial) -> str | None:
     """Leave out the trials in which no response is labelled better, or the label shows nothing."""
     return "no response is labelled better" if trial.label in (None, "tie") else trial.doubt
+
+
+def _agrees(trial: Trial) -> str | None:
+    return "this criterion preferred the loser" if trial.before == "b" else _is_decided(trial)
 
 
 def _matches(trial: Trial) -> float:
@@ -98,6 +102,11 @@ _ROWS = (
         missing="no response was compared with its rewrite; attack with --measure shift",
     ),
     Measure(
+        name="criterion_shift", designs=("fixed",), unit="points", needs="criteria", column="shift",
+        title="Shift by criterion: mean change of a response's score by its rewrite", cells=("%", "95% CI", "n"),
+        more="mean gain of a rewrite over its original by one criterion alone, in points",
+    ),
+    Measure(
         name="exchange_rate", designs=("fixed", "severity"), unit="requirements", headline="rating",
         beside="shift", shows=("95% CI",), column="worth",
         legend="shift in broken requirements", limit="max-exchange-rate",
@@ -126,6 +135,11 @@ _ROWS = (
         limit="max-flip-rate",
         more="losing responses that win after their rewrite; the loser is the response that this judge ranked lower, "
         "right or wrong: labels do not matter",
+    ),
+    Measure(
+        name="criterion_flip_rate", designs=("flip",), aim="loser", effects=(*STYLES, *CLAIMS), over=_agrees,
+        needs="criteria", title="Flips by criterion: the loser was worse by it, and is better after its rewrite",
+        more="losing responses that a criterion scored lower, and scores higher after their rewrite",
     ),
     Measure(
         name="softened_rate", designs=("flip",), aim="loser", value=_ties, over=_is_decided,

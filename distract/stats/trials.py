@@ -120,7 +120,8 @@ class Measure:
     hit: str = ""  # a trial that a gate counts, one without a value where high is better
     hits: str = ""  # what those trials did
     action: str = ""  # the same in a sentence that names the ``{rewrite}`` and, by effect, the ``{means}``
-    needs: Literal["", "winners", "placebos", "crossings"] = ""  # what a run judges for it beyond its designs
+    # What a run judges for it beyond its designs; with ``criteria``, each criterion has a figure.
+    needs: Literal["", "winners", "placebos", "crossings", "criteria"] = ""
     first: str = ""  # which protocol comes first in a ranking by it
     limit: str = ""  # option of a gate for the largest value to accept, or the smallest; empty without one
     better: Literal["low", "high"] = "low"  # which end of its range is better

@@ -74,11 +74,13 @@ class Setup:
         marks = {protocol.name: protocol.pass_mark for protocol in self.protocols if protocol.pass_mark is not None}
         # Those of judges of the user's own: the code of a plug-in, which the record identifies, fixes its scale.
         own = [protocol for protocol in self.protocols if protocol.checksum]
+        criteria = {protocol.name: list(protocol.criteria) for protocol in self.protocols if protocol.criteria}
         scales = {protocol.name: list(protocol.scale) for protocol in own if protocol.scale is not None}
         return {
             # Only where there are some, so that other runs keep their identity.
             **({"pass_marks": marks} if marks else {}),
             **({"scales": scales} if scales else {}),
+            **({"criteria": criteria} if criteria else {}),
             "judge": self.judge,
             "identity": dict(self.backend.identity),
             "protocols": {protocol.name: list(protocol.rules) for protocol in self.protocols},

@@ -82,6 +82,7 @@ def tally_labelled(
 
 JUDGES: dict[str, Callable[[Trial], Judged]] = {
     "flip_rate": lambda t: judge_decided(t, t.after == "b"),
+    "criterion_flip_rate": lambda t: "excluded" if t.before == "b" else judge_decided(t, t.after == "b"),
     "softened_rate": lambda t: judge_decided(t, t.after == "tie"),
     "counter_flip_rate": lambda t: judge_decided(t, t.after == "a"),
     "net_flip_rate": lambda t: judge_decided(t, t.after == "b"),
@@ -179,6 +180,8 @@ def read_trials(text: str) -> list[Trial]:
     ("flip_rate", "a>b a>t a>a t>b", (1 / 3, 1, 3, 0, 1)),
     ("flip_rate", "a>? ?>b x>- a>-", (None, 0, 0, 2, 2)),
     ("flip_rate", "", (None, 0, 0, 0, 0)),
+    ("criterion_flip_rate", "a>b a>t a>a t>b b>b", (1 / 3, 1, 3, 0, 2)),
+    ("criterion_flip_rate", "a>? ?>b x>- b>-", (None, 0, 0, 2, 2)),
     ("softened_rate", "a>t a>b a>a a>a t>t", (1 / 4, 1, 4, 0, 1)),
     ("softened_rate", "a>? a>t", (1, 1, 1, 1, 0)),
     ("counter_flip_rate", "b>a b>b b>t t>a", (1 / 3, 1, 3, 0, 1)),

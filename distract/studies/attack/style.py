@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -77,20 +78,21 @@ Changes = Sequence[tuple[str, float]]  # prompts, each with a change of its marg
 def style_figures(
     briefs: CompactRows, protocol: str, rules: Sequence[str], attacks: Sequence[str], placebos: Collection[str]
 ) -> list[Figure]:
-    """Compute shift and exchange rate by attack, and the indifference margin."""
+    """Compute shift, also by criterion, and exchange rate by attack, and the indifference margin."""
     rule = "score" if rules else None
     unit = MEASURES["shift"].name_unit(rule)
     flips = briefs.of(protocol, "flip")
     losses = {prompt: known for prompt, own in list_losses(briefs, protocol).items() if (known := drop_invalid(own))}
     figures = list[Figure]()
-    for attack in attacks:
-        leads = list_gains(briefs, protocol, attack)
+    for attack, criterion in product(attacks, (None, *briefs.criteria.get(protocol, ()))):
+        leads = list_gains(briefs, protocol, attack, criterion)
         gains = [(prompt, lead) for prompt, lead in leads if lead is not None]
-        empty = Figure("shift", protocol, rule, attack, invalid=len(leads) - len(gains), unit=unit)
+        name = "shift" if criterion is None else "criterion_shift"
+        empty = Figure(name, protocol, rule, attack, None, criterion, invalid=len(leads) - len(gains), unit=unit)
         if gains:
             prompts, gained = zip(*gains, strict=True)
             figures.append(fill_mean(empty, gained, prompts))
-        if losses and gains and attack != BASELINE:
+        if losses and gains and attack != BASELINE and criterion is None:
             rate = replace(empty, measure="exchange_rate", unit="requirements")
             figures.append(_exchange(rate, gains, losses))
     if changes := [change for placebo in sorted(placebos) for change in _placebo_changes(flips, rule, placebo)]:
@@ -99,12 +101,14 @@ def style_figures(
     return figures
 
 
-def list_gains(briefs: CompactRows, protocol: str, attack: str) -> list[tuple[str, float | None]]:
-    """List the leads of rewrites over their originals, with their prompts."""
+def list_gains(
+    briefs: CompactRows, protocol: str, attack: str, criterion: str | None = None
+) -> list[tuple[str, float | None]]:
+    """List the leads of rewrites over their originals, over all criteria or by one, with their prompts."""
     fixed = briefs.of(protocol, "fixed")
     if not fixed and briefs.net:
-        return _both_gains(briefs.of(protocol, "flip"), attack)
-    return [*_list_leads(fixed, attack).values()]
+        return _both_gains(briefs.of(protocol, "flip"), attack, criterion)
+    return [*_list_leads(fixed, attack, criterion).values()]
 
 
 def list_losses(briefs: CompactRows, protocol: str) -> dict[str, dict[int, list[float | None]]]:
@@ -122,14 +126,14 @@ def drop_invalid(losses: Mapping[int, Leads]) -> dict[int, list[float]]:
     return {severity: leads for severity, leads in valid.items() if leads}
 
 
-def _both_gains(flips: Sequence[CompactRow], attack: str) -> list[tuple[str, float | None]]:
+def _both_gains(flips: Sequence[CompactRow], attack: str, criterion: str | None) -> list[tuple[str, float | None]]:
     """Return the mean gain over both responses of each pair, each rewritten in turn.
 
     A loser alone gains by chance, because it was chosen for its bad luck, and a winner loses as much.
     """
     starts = {pair_unit(row): row for row in flips if row.target is None}
     own = [row for row in flips if row.attack == attack and row.excluded is None]
-    first, second = ({pair_unit(row): row.margin for row in own if row.target == side} for side in "ab")
+    first, second = ({pair_unit(row): row.lead(criterion) for row in own if row.target == side} for side in "ab")
     both = [(start, first[unit], second[unit]) for unit, start in starts.items() if unit in first and unit in second]
     return [
         (start.group, None if start.margin is None or a is None or b is None else (a - b) / 2) for start, a, b in both
@@ -218,10 +222,12 @@ def _drop_unread(leads: Mapping[Unit, tuple[str, float | None]]) -> UnitValues:
     return {unit: (prompt, lead) for unit, (prompt, lead) in leads.items() if lead is not None}
 
 
-def _list_leads(rows: Sequence[CompactRow], attack: str) -> dict[Unit, tuple[str, float | None]]:
+def _list_leads(
+    rows: Sequence[CompactRow], attack: str, criterion: str | None = None
+) -> dict[Unit, tuple[str, float | None]]:
     return {
         (*pair_unit(row), row.target): (row.group, lead if lead is None or row.target == "a" else -lead)
         for row in rows
         if row.attack == attack and row.target is not None
-        if (lead := row.margin) is not None or row.excluded is None
+        if (lead := row.lead(criterion)) is not None or row.excluded is None
     }

@@ -142,14 +142,14 @@ class _Tables:
     """The tables of a run's figures, each with the figures of the measures beside its own."""
 
     def __init__(self, figures: Iterable[Figure], parameters: Mapping[str, Any]) -> None:
-        self._places = {f.place[:5]: f for f in figures if not is_difference(f)}
+        self._places = {f.place[:6]: f for f in figures if not is_difference(f)}
         self._rules: Mapping[str, Sequence[str]] = parameters["protocols"]
         self._control_of: Mapping[str, str] = parameters.get("control_of", {})
 
     def list_shown(self, row: Measure) -> list[Figure]:
         """List the figures of a table; a protocol that cannot tie has no tie rate, but its rewrites win and lose."""
         names = [*(one.name for one in MEASURES.values() if one.beside == row.name and one.effects == row.effects)]
-        own = {f.place[1:5]: f for name in (*names, row.name) for f in self._places.values() if f.measure == name}
+        own = {f.place[1:6]: f for name in (*names, row.name) for f in self._places.values() if f.measure == name}
         empty: dict[str, Any] = {"measure": row.name, "value": None, "low": None, "high": None}
         shown = [f if f.measure == row.name else replace(f, **empty) for f in own.values()]
         if row.brief:
@@ -188,12 +188,12 @@ class _Tables:
         return show(figure) if figure else "–" if show is show_value else ""
 
     def _find(self, one: Measure, f: Figure) -> Figure | None:
-        protocol, rule, attack, severity = f.place[1:5]
+        protocol, rule, attack, *condition = f.place[1:6]
         if one.effects == ("control",):
             attack = self._control_of.get(f.attack, "")
-        figure = self._places.get((one.name, protocol, rule, attack, severity))
+        figure = self._places.get((one.name, protocol, rule, attack, *condition))
         if one.sums:  # on the same pairs, so that the columns add up
-            figure, *others = (self._places[name, *f.place[1:5]] for name in one.sums)
+            figure, *others = (self._places[name, *f.place[1:6]] for name in one.sums)
             figure = replace(figure, value=math.fsum(part.value or 0 for part in (figure, *others)))
         return figure if figure and figure.n else None
 

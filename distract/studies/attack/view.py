@@ -11,7 +11,7 @@ from distract.core.records import BASELINE
 from distract.report import phrases
 from distract.report.blocks import Block, Browser, Detail, Heading, Sentence, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
-from distract.report.phrases import describe_rate, join_names, name_condition, name_protocol, show_interval
+from distract.report.phrases import describe_rate, join_names, name_condition, name_protocol, show_interval, show_value
 from distract.stats.figure import Figure, is_excess, list_headline, list_plain
 from distract.stats.measures import MEASURES, headline, primary_name
 from distract.stats.trials import EFFECTS, STYLES
@@ -146,6 +146,27 @@ def interim_sentence(parameters: Mapping[str, Any], figures: Sequence[Figure]) -
         if sentences:
             parts.append(f"{name_protocol(protocol, (clean or attacked)[0].rule)} {' '.join(sentences)}")
     return "; ".join(parts)
+
+
+def criterion_sentence(figures: Sequence[Figure], controls: Collection[str]) -> str:
+    """Say which criterion an attack moves most, and which least; empty without criteria.
+
+    Their scores decide or, where no response was compared with its rewrite, their flips.
+    """
+    known = [f for f in figures if f.criterion is not None and f.value is not None and f.attack not in controls]
+    known = sorted([f for f in known if f.k is None] or known, key=lambda f: (abs(f.value or 0.0), f.place))
+    if not (known and known[-1].value):
+        return "no rewrite moves any of its criteria" if known else ""
+    most = known[-1]
+    least = next(f for f in known if f.attack == most.attack)
+    ends = {"most": most, "least": least} if least is not most else {"alone": most}
+    parts = [f"{line(f.criterion or '')} {word}, {_describe_move(f)}" for word, f in ends.items()]
+    return f"of its criteria, the {line(most.attack)} rewrite moves {' and '.join(parts)}"
+
+
+def _describe_move(f: Figure) -> str:
+    move = f"by {show_value(f)} points" if f.k is None else f"in {_fraction(f)} pairs"
+    return f"{move} ({show_interval(f)})" if f.low is not None else move
 
 
 def scale_sentences(figures: Sequence[Figure], scales: Mapping[str, Sequence[float | None]]) -> Iterator[str]:
@@ -300,6 +321,8 @@ def _sentences(
     for effect, (*_, means) in EFFECTS.items():
         if failures := [f for f in list_plain(own, primary_name(effect)) if means and effects[f.attack] == effect]:
             yield failures[0].rule, _describe_hits(failures, means)
+    if moves := criterion_sentence(own, controls):
+        yield "score", moves
     # A judge that cannot tell good from bad ties for no good reason.
     if one.usable == "yes" and (ties := _prefer_attacks(list_plain(own, "tie_rate"), controls)):
         k, n = _sum_counts(ties)

@@ -59,12 +59,12 @@ class CompactRow:
         masses = self.part.masses[self.at : self.at + len(self.kind.preferences)]
         return [mass for mass in masses if not math.isnan(mass)]
 
-    @property
-    def margin(self) -> float | None:
-        """The lead of a over b, in points of the score or of probability; None without a valid verdict."""
-        lead = self.part.margins[self.number]
+    def lead(self, criterion: str | None = None) -> float | None:
+        """Return the lead of a over b, as ``measure_margin`` does, over all criteria or by one."""
+        lead = self.part.leads[criterion][self.number]
         return None if math.isnan(lead) else lead
 
+    margin = property(lead)
     attack = property(attrgetter("kind.attack"))
     a = property(attrgetter("kind.a"))
     b = property(attrgetter("kind.b"))
@@ -93,8 +93,8 @@ class Usage:
 class CompactRows:
     """The rows of a run in compact form.
 
-    ``marks`` holds the pass marks of protocols that have one, ``floors`` those and the middles of scales; ``net`` says
-    whether winners were rewritten too.
+    ``marks`` holds the pass marks of protocols that have one, ``floors`` those and the middles of scales, ``criteria``
+    the names of those that a protocol scores one by one; ``net`` says whether winners were rewritten too.
     """
 
     def __init__(
@@ -104,8 +104,10 @@ class CompactRows:
         marks: Mapping[str, float] | None = None,
         floors: Mapping[str, float] | None = None,
         net: bool = True,
+        criteria: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.marks, self.floors, self.net = marks or {}, floors or {}, net
+        self.criteria = {name: tuple(dict.fromkeys(own)) for name, own in (criteria or {}).items()}
         self._cases: list[tuple[str, str]] = []
         self.designs: list[str] = []
         # Keep both rules: figures are summarised by one and compared by the other.
@@ -122,8 +124,8 @@ class CompactRows:
     @classmethod
     def of_run(cls, parameters: Mapping[str, Any], rows: Iterable[Row] = ()) -> CompactRows:
         """Take rows of a run with these parameters."""
-        marks, floors = parameters.get("pass_marks"), parameters.get("floors")
-        return cls(rows, parameters["protocols"], marks, floors, parameters.get("net", True))
+        marks, floors, criteria = (parameters.get(name) for name in ("pass_marks", "floors", "criteria"))
+        return cls(rows, parameters["protocols"], marks, floors, parameters.get("net", True), criteria)
 
     def extend(self, rows: Iterable[Row]) -> None:
         """Add rows of the same run."""
@@ -170,7 +172,9 @@ class CompactRows:
         part = self._parts[row.protocol, row.design]
         part.places.append(place)
         part.kinds.append(kind)
-        part.margins.append(math.nan if (lead := measure_margin(row.judgments)) is None else lead)
+        for criterion in (None, *self.criteria.get(row.protocol, ())):
+            lead = measure_margin(row.judgments, criterion)
+            part.leads[criterion].append(math.nan if lead is None else lead)
         part.masses.extend([math.nan if j.mass is None else j.mass for j in row.judgments])
         self.ratings[row.protocol].update(*[j.ratings for j in row.judgments if j.ratings is not None])
         self.spent[row.protocol].add(row)
@@ -184,10 +188,12 @@ def _compare_scores(row: Row, mark: float | None) -> tuple[bool | None, bool | N
 
 
 class _DesignRows:
-    """Rows of one protocol under one design: case, kind and margin of each, and the masses of all judgments in turn."""
+    """Rows of one protocol under one design: case, kind and leads of each, and the masses of all judgments in turn."""
 
     def __init__(self) -> None:
-        self.places, self.kinds, self.margins, self.masses = array("I"), array("I"), array("d"), array("d")
+        self.places, self.kinds, self.masses = array("I"), array("I"), array("d")
+        # By criterion, None for all of them together.
+        self.leads: dict[str | None, array[float]] = defaultdict(lambda: array("d"))
 
 
 class Requests:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from distract.core import registry
 from distract.core.attack import Effect, name_effect
 from distract.core.records import BASELINE, MIRROR, RESAMPLED, Outcome, Response, Row, Side
-from distract.judging.verdicts import measure_margin, outcome
+from distract.judging.verdicts import compare_scores, measure_margin, outcome
 from distract.stats.figure import Condition, Counts, Figure, contrast, count, figure, rescale
 from distract.stats.measures import MEASURES, headline, is_labelled, primary_measure
 from distract.stats.trials import STYLES, Aim, Measure, Trial, Unit
@@ -64,8 +64,12 @@ def list_trials(
     aim: Aim = "loser",
     margin: float = 0.0,
     doubts: Mapping[Unit, str] = MappingProxyType({}),
+    criterion: str | None = None,
 ) -> Iterator[Trial]:
-    """List the trials of an attack in the order of their rows; leads up to ``margin`` are ties."""
+    """List the trials of an attack in the order of their rows; leads up to ``margin`` are ties.
+
+    Verdicts of a ``criterion`` are about the same responses: its opinion on those that all criteria together chose.
+    """
     if aim in ("fixed", "reach"):
         for number, row in enumerate(rows):
             if row.attack == attack:
@@ -83,8 +87,10 @@ def list_trials(
         # A margin decides no attack.
         target = find_target(row, rule, aim)
         one = attacked.get((*pair, target))
-        missing, after = (UNJUDGED, None) if one is None else (one.excluded, read_outcome(one, rule, margin))
+        missing, after = (UNJUDGED, None) if one is None else (one.excluded, read_outcome(one, rule, margin, criterion))
         before, label = read_outcome(row, rule, margin), row.label
+        if criterion is not None and before != "tie":  # at a tie there is no loser, whatever one criterion prefers
+            before = read_outcome(row, rule, margin, criterion)
         if target == "a":
             before, after, label = (None if side is None else MIRROR[side] for side in (before, after, label))
         yield Trial(pair, row.group, before, after, label, row.excluded, missing, doubts.get(pair), (row, one))
@@ -143,14 +149,19 @@ def pair_unit(row: AnyRow) -> Unit:
     return (row.case, row.a.author, row.a.severity, row.b.author, row.b.severity)
 
 
-def read_outcome(row: AnyRow, rule: str | None, margin: float = 0.0) -> Outcome | None:
-    """Return the outcome over all orders under a rule of the protocol; a lead up to ``margin`` is a tie."""
+def read_outcome(row: AnyRow, rule: str | None, margin: float = 0.0, criterion: str | None = None) -> Outcome | None:
+    """Return the outcome over all orders under a rule of the protocol; a lead up to ``margin`` is a tie.
+
+    A ``criterion`` decides by its scores.
+    """
     if row.excluded is not None:
         return None
     if isinstance(row, CompactRow):
-        verdict, lead = row.outcome(rule), row.margin
+        verdict, lead = row.outcome(rule), row.lead(criterion)
     else:
-        verdict, lead = outcome(row.judgments, rule), measure_margin(row.judgments)
+        verdict, lead = outcome(row.judgments, rule), measure_margin(row.judgments, criterion)
+    if criterion is not None:
+        verdict = None if lead is None else compare_scores(lead, 0.0)
     return "tie" if margin and verdict and lead is not None and abs(lead) <= margin else verdict
 
 
@@ -178,16 +189,18 @@ class ProtocolTrials:
         self.briefs, self.protocol = briefs, protocol
         self._lists: dict[tuple[object, ...], list[Trial]] = {}
 
-    def count(self, measure: Measure, rule: str | None, place: Condition, margin: float = 0.0) -> Counts:
+    def count(
+        self, measure: Measure, rule: str | None, place: Condition, margin: float = 0.0, criterion: str | None = None
+    ) -> Counts:
         """Count a measure under a condition; a response stands against its original where the data have no pairs."""
         design, aim = measure.designs[0], measure.aim
         is_alone = design == "flip" and measure.alone and not self.briefs.holds(self.protocol, "flip")
         if is_alone:
             design, measure = "fixed", replace(measure, needs_before=False)
             aim = "reach" if aim == "reach" else "fixed"
-        key = (rule, design, aim, place, margin)
+        key = (rule, design, aim, place, margin, criterion)
         if key not in self._lists:
-            self._lists[key] = list(self._join(design, aim, rule, place, margin))
+            self._lists[key] = list(self._join(design, aim, rule, place, margin, criterion))
         return count(measure, self._lists[key])
 
     def pool(self, measure: Measure, rule: str | None, attacks: Sequence[str]) -> Counts:
@@ -200,7 +213,15 @@ class ProtocolTrials:
             pooled.reasons += counts.reasons
         return pooled
 
-    def _join(self, design: str, aim: Aim | None, rule: str | None, place: Condition, margin: float) -> Iterator[Trial]:
+    def _join(
+        self,
+        design: str,
+        aim: Aim | None,
+        rule: str | None,
+        place: Condition,
+        margin: float,
+        criterion: str | None,
+    ) -> Iterator[Trial]:
         attack, severity = place
         if aim == "mark":
             if self.protocol not in self.briefs.marks:
@@ -208,11 +229,14 @@ class ProtocolTrials:
             fixed, flips = (self.briefs.of(self.protocol, design) for design in ("fixed", "flip"))
             return list_marks(fixed, flips, attack)
         rows = [row for row in self.briefs.of(self.protocol, design, attack) if severity in (None, row.b.severity)]
-        return list_trials(rows, rule, attack, aim or "loser", margin, doubt_labels(rows))
+        return list_trials(rows, rule, attack, aim or "loser", margin, doubt_labels(rows), criterion)
 
-    def figure(self, measure: Measure, rule: str | None, place: Condition, margin: float = 0.0) -> Figure | None:
+    def figure(
+        self, measure: Measure, rule: str | None, place: Condition, margin: float = 0.0, criterion: str | None = None
+    ) -> Figure | None:
         """Compute a measure under a condition; None for a difference without a trial."""
-        counts, empty = self.count(measure, rule, place, margin), Figure(measure.name, self.protocol, rule, *place)
+        counts = self.count(measure, rule, place, margin, criterion)
+        empty = Figure(measure.name, self.protocol, rule, *place, criterion)
         if measure.minus:
             other = MEASURES[measure.minus]
             rest = self.count(other, rule, place)
@@ -256,7 +280,9 @@ class RunMeasures:
             for measure in MEASURES.values():
                 if self._applies(measure, protocol, rule, margin) and (has_labels or measure.over is not is_labelled):
                     lead = margin if measure.margin and margin else 0.0
-                    figures = (trials.figure(measure, rule, place, lead) for place in self.list_places(measure))
+                    criteria = self.briefs.criteria.get(protocol, ()) if measure.needs == "criteria" else (None,)
+                    places = product(self.list_places(measure), criteria)
+                    figures = (trials.figure(measure, rule, place, lead, by) for place, by in places)
                     yield from (figure for figure in figures if figure is not None)
 
     def _applies(self, measure: Measure, protocol: str, rule: str | None, margin: float | None) -> bool:
@@ -265,7 +291,9 @@ class RunMeasures:
         levels = {"mark": self.briefs.marks, "reach": self.briefs.floors}
         if measure.aim in levels:
             return rule == "score" and protocol in levels[measure.aim]
-        if measure.margin and (margin is None or rule == "rating"):
+        if rule == "rating" and (measure.margin or measure.needs == "criteria"):
+            return False
+        if measure.margin and margin is None:
             return False
         if measure.needs == "winners" and not self.briefs.net:
             return False
