@@ -13,8 +13,10 @@ from distract.core.records import Outcome
 FIRST = ("a", "first", "left", "1st", "one", "erste", "première", "premier", "primera", "prima", "primeira",
          "первый")  # fmt: skip
 SECOND = ("b", "second", "right", "2nd", "two", "zweite", "deuxième", "seconde", "segunda", "seconda", "второй")
-TIES = ("tie", "draw", "equal", "tied", "ties", "same", "both", "neither", "bothbad", "both_bad", "tie (bothbad)",
-        "tie (inconsistent)", "unentschieden", "gleichstand", "égalité", "empate", "pareggio", "ничья", "remis",
+ARENA_TIES = ("tie", "tie (bothbad)", "bothbad", "both_bad", "tie (inconsistent)")
+"""Ties of published votes."""
+TIES = (*ARENA_TIES, "draw", "equal", "tied", "ties", "same", "both", "neither", 
+        "unentschieden", "gleichstand", "égalité", "empate", "pareggio", "ничья", "remis",
         "oavgjort", "lika", "uafgjort", "pari", "ex aequo", "gelijkspel", "beraberlik", "hòa", "barabar", "बराबर",
         "تعادل", "平局", "平手", "引き分け", "무승부")  # fmt: skip
 OUTCOMES: Mapping[str, Outcome] = MappingProxyType(

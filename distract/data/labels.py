@@ -11,26 +11,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 
 from distract.core.errors import DataError, UsageError
+from distract.core.outcomes import FAILS, FIRST, NO_VERDICTS, PASSES, SECOND, TIES
 from distract.core.records import Response
 from distract.data.columns import SHAPES, WINNERS, Columns, MapError, normalise
 from distract.data.fields import Item, describe
 from distract.data.tables import Table
 
-_FIRST = ("a", "left", "first", "1st", "one")
-_SECOND = ("b", "right", "second", "2nd", "two")
-_TIES = frozenset(("tie", "ties", "tied", "draw", "equal", "same", "both", "bothbad", "neither", "c"))
+_TIES = frozenset((*TIES, "c"))  # [[C]] is a tie where [[A]] and [[B]] are responses
 _FILLERS = frozenset(
     ("the", "is", "was", "and", "bit", "far", "much", "slightly", "significantly", "strongly", "clearly", "better",
      "best", "response", "answer", "output", "completion", "candidate", "generation", "reply", "text", "conversation",
      "model", "assistant", "option", "choice", "chosen", "winner", "prefer", "preferred", "wins", "won")
 )  # fmt: skip
 """Words of a label that do not say which response it means; any other word makes it unknown."""
-
-_PASSES = ("pass", "passed", "true", "yes", "y", "1", "good", "correct", "right", "accept", "accepted", "acceptable",
-           "ok", "positive", "thumbs_up", "up", "c")  # fmt: skip
-_FAILS = ("fail", "failed", "false", "no", "n", "0", "bad", "incorrect", "wrong", "reject", "rejected", "unacceptable",
-          "not ok", "negative", "thumbs_down", "down", "i")  # fmt: skip
-_NO_VERDICTS = frozenset(("", "nan", "null", "none", "<na>", "n/a", "error", "invalid", "no verdict"))
 
 _WORD = re.compile(r"[^\W_]+")
 _GRADED = re.compile(r"\W*([^\W_]+)\s*([<>]+|[=~≈])\s*([^\W_]+)\W*")
@@ -64,7 +57,7 @@ def make_label(table: Table, columns: Columns) -> Label | None:
         return meanings[word] if word in meanings else None if _is_number(word) else _read_word(word, places)
 
     def suggest(problem: str, *more: str, line: int | None = None) -> MapError:
-        outcomes = {word: read_word(word) for word in {*values, *more} - _NO_VERDICTS}
+        outcomes = {word: read_word(word) for word in {*values, *more} - NO_VERDICTS}
         roles = _suggest([word for word in outcomes if outcomes[word] is None], {*outcomes.values()})
         lead = "leave labels out by" if "label" in roles else "say which is which:" if line else "say it, as in"
         return MapError(f"{problem}; {lead}", roles, path=table.where, line=line, field=column if line else None)
@@ -83,7 +76,7 @@ def make_label(table: Table, columns: Columns) -> Label | None:
         if value in authors:
             return str(value)
         outcome = read_word(make_word(value))
-        if outcome is None and make_word(value) not in _NO_VERDICTS:
+        if outcome is None and make_word(value) not in NO_VERDICTS:
             texts = [response.text.strip() for response in responses]
             if texts.count(str(value).strip()) == 1:
                 return authors[texts.index(str(value).strip())]
@@ -98,7 +91,7 @@ def read_passes(table: Table, columns: Columns) -> Mapping[str, bool]:
     """What each label of a single response means; empty if the column holds something else, as a rating or a topic."""
     if columns.responses != SHAPES[2] or "label" not in columns.names:
         return {}
-    values = _list_values(table, columns.names["label"]) - _NO_VERDICTS
+    values = _list_values(table, columns.names["label"]) - NO_VERDICTS
     own = {word: outcome == "pass" for word, outcome in _read_own(columns, values).items()}
     # With one of the two named, all other labels mean the other.
     rest = dict.fromkeys(values, "fail" in columns.labels) if len({*own.values()}) == 1 else {}
@@ -106,7 +99,7 @@ def read_passes(table: Table, columns: Columns) -> Mapping[str, bool]:
         listed = ", ".join(map(repr, sorted(values)[:4]))
         problem = f"no label is {', '.join(map(repr, own))} in column {columns.names['label']!r} (it holds {listed})"
         raise DataError(problem, path=table.where)
-    meanings = {**dict.fromkeys(_PASSES, True), **dict.fromkeys(_FAILS, False), **rest, **own}
+    meanings = {**dict.fromkeys(PASSES, True), **dict.fromkeys(FAILS, False), **rest, **own}
     if unknown := sorted(values - meanings.keys()):
         if "label" in table.roles:
             problem = f"column {columns.names['label']!r} holds {', '.join(map(repr, unknown[:4]))}, not pass or fail"
@@ -168,7 +161,7 @@ def _find_sides(names: Sequence[str]) -> list[str]:
 
 def _find_places(names: Sequence[str], sides: list[str], values: Iterable[str]) -> dict[str, str]:
     """The response that each word for a place means; no number where columns and labels number them differently."""
-    places = {**dict.fromkeys(_FIRST, "a"), **dict.fromkeys(_SECOND, "b")}
+    places = {**dict.fromkeys(FIRST, "a"), **dict.fromkeys(SECOND, "b")}
     for outcome, name, side in zip("ab", names, sides, strict=True):
         places |= dict.fromkeys((make_word(name), normalise(name), side), outcome)
     numbers = {part for value in values if not _is_number(value) for part in _WORD.findall(value)}
@@ -197,7 +190,7 @@ def _read_word(word: str, places: Mapping[str, str]) -> str | None:
 def _suggest(unknown: Collection[str], known: Collection[str | None]) -> dict[str, str]:
     """Outcomes for labels that have none, for the user to check; where there is no likely one, no labels at all."""
     missing = [outcome for outcome in ("a", "b", "tie") if outcome not in known]
-    words = sorted(unknown, key=lambda word: (word in _FAILS, word))
+    words = sorted(unknown, key=lambda word: (word in FAILS, word))
     if len(missing) == 3 and 2 < len(words) < _MOST_NUMBERS and all(map(_SCORE.fullmatch, words)):
         words.sort(key=float, reverse=float(max(words, key=float)) == 1 and "-1" not in words)
         half = len(words) // 2

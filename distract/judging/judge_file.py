@@ -109,8 +109,7 @@ class OwnPrompt:
             if isinstance(value, Judgment):
                 return value
             values.append(cast("float | tuple[float, ...]", value))
-        first, second = map(self.verdict.weigh, values)
-        return Judgment(verdicts.compare_scores(first, second), scores=(first, second), read="text")
+        return verdicts.compare_graded(*map(self.verdict.grade, values))
 
     def _read(self, reply: Reply, case: Case, responses: Iterable[Response]) -> Value | Judgment:
         """Read a verdict; return a failed judgment if there is none."""
@@ -193,6 +192,7 @@ def make_protocol(
     assert spec.scale is not None
     mark = None if spec.pass_mark is None else spec.mirror(spec.pass_mark)
     scored = partial(named, ties=True, rules=("score",), orders="none", scale=spec.scale, pass_mark=mark)
+    scored = partial(scored, criteria=tuple(spec.weights))
     return scored(ask=own.score, calls=Calls(response=1))
 
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from operator import mul
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
@@ -23,6 +24,7 @@ from distract.judging.parsers import Reading, places, words
 from distract.judging.parsers.answers import join_prefill
 from distract.judging.parsers.places import Place
 from distract.judging.parsers.words import Unread, Words, fold, remove_markup
+from distract.judging.verdicts import Grade
 
 Complain = Callable[[str, str], NoReturn]
 """Raises for a problem with a field, which is named second."""
@@ -79,12 +81,28 @@ class VerdictSpec:
         text = join_prefill(prefill, reply.text[-parsers.MOST_READ :])
         return parsers.read(text, self.place, self.words, material, reply.finish == "length")
 
-    def weigh(self, value: float | tuple[float, ...]) -> float:
-        """Turn what was read into a score of which higher is better: the weighted mean of several criteria."""
-        if isinstance(value, tuple):
-            weights = self.weights.values()
-            value = math.fsum(map(float.__mul__, value, weights)) / math.fsum(weights)
-        return self.mirror(value)
+    def average(self, value: float | tuple[float, ...]) -> float:
+        """Return the score that was read, or the weighted mean of the scores of several criteria."""
+        if not isinstance(value, tuple):
+            return value
+        weights = self.weights.values()
+        return math.fsum(map(mul, value, weights)) / math.fsum(weights)
+
+    def grade(self, value: float | tuple[float, ...]) -> Grade:
+        """Turn what was read into scores of which higher is better: of the whole, and of each criterion."""
+        parts = value if isinstance(value, tuple) else ()
+        criteria = dict(zip(self.weights, map(self.mirror, parts), strict=True)) if parts else {}
+        return Grade(self.mirror(self.average(value)), criteria)
+
+    def grades(self) -> Sequence[tuple[str, str | float]]:
+        """List the grades that a planted judge can give, from the worst, with a name for each."""
+        if self.meanings:
+            grades = {self.mirror(cast(float, grade)): word for word, grade in reversed([*self.meanings.items()])}
+            return [(str(level), grades[grade]) for level, grade in enumerate(sorted(grades))]
+        assert self.scale is not None
+        low, high = math.ceil(self.scale[0]), math.floor(self.scale[1])
+        ratings = range(low, min(high, low + MOST_RATINGS - 1) + 1)
+        return [(str(rating), self.mirror(rating)) for rating in ratings]
 
     def outcomes(self) -> tuple[tuple[str, str], ...]:
         """Return the answer for each verdict, for planted judges; none if it cannot be written and read again."""
@@ -92,16 +110,11 @@ class VerdictSpec:
             names: Mapping[Outcome, str] = {"a": "first", "b": "second", "tie": "tie"}
             first_words = {outcome: word for word, outcome in reversed([*self.meanings.items()])}
             levels = [(names[outcome], first_words[outcome]) for outcome in names if outcome in first_words]
-        elif self.meanings:
-            grades = {self.mirror(cast(float, grade)): word for word, grade in reversed([*self.meanings.items()])}
-            levels = [(str(level), grades[grade]) for level, grade in enumerate(sorted(grades))]
         else:
-            low, high = math.ceil(self.scale[0]), math.floor(self.scale[1])
-            ratings = range(low, min(high, low + MOST_RATINGS - 1) + 1)
-            levels = [(str(rating), f"{self.mirror(rating):g}") for rating in ratings]
+            levels = [(name, grade if isinstance(grade, str) else f"{grade:g}") for name, grade in self.grades()]
         answers = [(name, self._say(word)) for name, word in levels]
         is_readable = len(answers) > 1 and all(
-            not isinstance(value := self.read(Reply(answer), "").value, Unread) and self._is_meant(value, word)
+            self._is_meant(self.read(Reply(answer), "").value, word)
             for (_, answer), (_, word) in zip(answers, levels, strict=True)
         )
         return tuple(answers) if is_readable else ()
@@ -148,12 +161,11 @@ def parse_spec(table: Mapping[str, Any], is_pair: bool, fail: Complain) -> Verdi
                 fail("the prompt shows two responses, so its verdict is a word; remove the key, or show one", key)
         meanings = _parse_outcomes(table.get("words", list(DEFAULT)), fail)
         return VerdictSpec(place, words.choices(meanings), meanings)
-    weights = _parse_criteria(table["criteria"], fail) if "criteria" in table else {}
-    if weights and not isinstance(place, places.Path):
+    if "criteria" in table and not isinstance(place, places.Path):
         if ways:
             fail("several criteria stand in JSON; give json = PATH, or remove the key", ways[0])
         place = places.Path(())
-    return _parse_score(place, weights, table, fail)
+    return parse_score(place, table, fail)
 
 
 def _parse_marker(marker: str, fail: Complain, groups: Sequence[str]) -> Place:
@@ -281,8 +293,9 @@ def _parse_criteria(listed: object, fail: Complain) -> Mapping[str, float]:
     return {name: float(weight) for name, weight in weights.items()}
 
 
-def _parse_score(place: Place, weights: Mapping[str, float], table: Mapping[str, Any], fail: Complain) -> VerdictSpec:
-    """Read the scale of a prompt that shows one response."""
+def parse_score(place: Place, table: Mapping[str, Any], fail: Complain) -> VerdictSpec:
+    """Read the scale, grades and criteria of a verdict on one response."""
+    weights = _parse_criteria(table["criteria"], fail) if "criteria" in table else {}
     scale, better, mark = table.get("scale"), table.get("better", "higher"), table.get("pass_mark")
     grades: Mapping[str, float] = {}
     if "words" in table:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from operator import mul
 
 from distract.core.errors import DataError
@@ -43,6 +44,24 @@ def certain_judgment(preferred: Outcome) -> Judgment:
     """Return the judgment of a verdict in words."""
     triple = (float(preferred == "a"), float(preferred == "b"), float(preferred == "tie"))
     return Judgment(preferred, probabilities=triple, read="text")
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """The score of one response, of which higher is better, and those of its criteria, if it has any."""
+
+    score: float
+    criteria: Mapping[str, float]
+
+
+def compare_graded(first: Grade, second: Grade) -> Judgment:
+    """Return the judgment of two responses that were graded in words, each alone."""
+    return Judgment(
+        compare_scores(first.score, second.score),
+        scores=(first.score, second.score),
+        read="text",
+        criteria={name: (score, second.criteria[name]) for name, score in first.criteria.items()} or None,
+    )
 
 
 def read_rating(

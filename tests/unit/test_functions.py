@@ -34,6 +34,7 @@ from distract.judging.functions.protocol import bind
 from distract.judging.functions.source import find, register
 from distract.judging.judge import Judge
 from distract.judging.orders import ask_in_orders
+from distract.judging.verdicts import Grade
 
 
 def judge_once(function: Callable[..., Any], store: Path, one: Case | None = None, **settings: Any) -> Judgment:
@@ -84,7 +85,9 @@ def test_return_values_of_comparisons(value: object, expected: tuple[float, floa
     (SimpleNamespace(value=False), 0.0),
 )
 def test_return_values_of_scores(value: object, expected: float) -> None:
-    assert verdicts.read_points(verdicts.read_score(value, declare(len))) == expected
+    grade = verdicts.read_grade(verdicts.read_score(value, declare(len)), declare(len))
+    assert isinstance(grade, Grade)
+    assert grade.score == expected
 
 
 NO_VERDICTS: Any = (None, "", "C", "maybe", 0, 3, -0.1, 1.1, float("nan"), [], b"A", {}, {"A": 0.4}, object)

@@ -137,7 +137,7 @@ class TestProtocol:
 def read(own: VerdictSpec, reply: Reply | str) -> Any:
     """The verdict of an answer: an outcome, a score of which higher is better, or the reason for having none."""
     value = own.read(Reply(reply) if isinstance(reply, str) else reply, "").value
-    return value if isinstance(value, str) else own.weigh(value)
+    return value if isinstance(value, str) else own.grade(value).score
 
 
 WORDS = {"marker": "Winner:"}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, overload
+from dataclasses import dataclass, field
+from typing import Any, Literal, NoReturn, TypeVar, overload
 
 from distract.core.errors import UsageError
 from distract.core.plugin import is_scale_end
 from distract.judging.functions.adaptation import adapt
+from distract.judging.parsers.places import Path
+from distract.judging.verdict_spec import VerdictSpec, parse_score
 
 F = TypeVar("F", bound=Callable[..., Any])
 CALL: ContextVar[str] = ContextVar("call", default="")
@@ -32,6 +34,8 @@ class JudgeFunction:
         scale: lowest and highest score; None at an open end.
         better: which end of the scale is better.
         pass_mark: the score at which a response passes; None for none.
+        words: the grades that it returns in words, as a prompt file declares them; None for numbers.
+        criteria: the weights of the criteria that it scores one by one; None for one score.
         origin: the file that names the judge, whose code counts too; empty if none does.
     """
 
@@ -42,14 +46,19 @@ class JudgeFunction:
     scale: tuple[float | None, float | None] = (None, None)
     better: Literal["higher", "lower"] = "higher"
     pass_mark: float | None = None
+    words: Any = None
+    criteria: Any = None
     origin: str = ""
+    spec: VerdictSpec | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise UsageError(f"judge {self.name}: is not callable; decorate a function")
-        for field, kind in (("name", str), ("version", str), ("cache", bool)):
-            self._check(field, type(getattr(self, field)) is kind, kind.__name__)
+        for name, kind in (("name", str), ("version", str), ("cache", bool)):
+            self._check(name, type(getattr(self, name)) is kind, kind.__name__)
         self._check("better", self.better in ("higher", "lower"), "'higher' or 'lower'")
+        if self.words is not None or self.criteria is not None:
+            self._parse_spec()
         ends, mark = self.scale, self.pass_mark
         is_pair = isinstance(ends, tuple | list) and len(ends) == 2 and all(map(is_scale_end, ends))
         self._check("scale", is_pair, "two numbers, such as (0, 10)")
@@ -58,6 +67,17 @@ class JudgeFunction:
         is_mark = mark is None or (is_scale_end(mark) and low <= mark <= high)
         self._check("pass_mark", is_mark, "a number on the scale")
         functools.update_wrapper(self, self.function, updated=())
+
+    def _parse_spec(self) -> None:
+        """Read grades and criteria as a prompt file's; they give the scale."""
+
+        def fail(problem: str, field: str) -> NoReturn:
+            raise UsageError(f"judge {self.name}: {field}: {problem}")
+
+        table = {"words": self.words, "criteria": self.criteria, "better": self.better, "pass_mark": self.pass_mark}
+        table["scale"] = None if self.scale == (None, None) else [*self.scale]
+        self.spec = parse_score(Path(()), {key: value for key, value in table.items() if value is not None}, fail)
+        self.scale, self.pass_mark = self.spec.scale or self.scale, self.spec.pass_mark
 
     def _check(self, field: str, is_right: bool, expected: str) -> None:
         if not is_right:
@@ -87,7 +107,9 @@ def judge(
     cache: bool = True,
     scale: tuple[float | None, float | None] = (None, None),
     better: Literal["higher", "lower"] = "higher",
-    pass_mark: float | None = None,
+    pass_mark: float | str | None = None,
+    words: Mapping[str, float] | Sequence[str] | None = None,
+    criteria: Mapping[str, float] | Sequence[str] | None = None,
 ) -> Callable[[F], F]: ...
 
 
@@ -102,7 +124,9 @@ def judge(function: Any = None, /, **declaration: Any) -> Any:
         **declaration: ``name`` of the judge; ``version``, a text that changes when something outside the code does
             (a prompt file, a remote model); ``cache=False`` for a function that is not pure, so that no verdict is
             used again; for a function that scores, ``scale`` (lowest, highest; None for an open end), ``better``
-            (``"higher"`` or ``"lower"``) and ``pass_mark``.
+            (``"higher"`` or ``"lower"``) and ``pass_mark``; ``words`` for grades that are no numbers
+            (``{"pass": 1, "fail": 0}``, or ``"I < P < C"``), and ``criteria`` with their weights (``{"accuracy": 2,
+            "style": 1}``) for a function that returns a score for each.
 
     Returns:
         The function as a callable with this declaration.
@@ -125,7 +149,7 @@ def declare(function: Callable[..., Any], name: str | None = None, **declaration
     """Declare a function; one that is declared already stays as it is."""
     if isinstance(function, JudgeFunction):
         return function
-    known = {"version", "cache", "scale", "better", "pass_mark"}
+    known = {"version", "cache", "scale", "better", "pass_mark", "words", "criteria"}
     if odd := sorted(declaration.keys() - known):
         raise UsageError(f"@distract.judge: no argument {odd[0]!r}; expected one of name, {', '.join(sorted(known))}")
     if isinstance(ends := declaration.get("scale"), list):

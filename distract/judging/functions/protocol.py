@@ -21,7 +21,7 @@ from distract.judging import instructions
 from distract.judging.case_texts import state_criterion, state_question, state_reference
 from distract.judging.functions import verdicts
 from distract.judging.functions.declaration import JudgeFunction
-from distract.judging.verdicts import compare_scores
+from distract.judging.verdicts import compare_graded
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "question": ("question", "prompt", "input", "inputs"),
@@ -120,11 +120,10 @@ def make_protocol(function: JudgeFunction, binding: Binding) -> Protocol:
     def score(comparison: Comparison) -> Plan[Judgment]:
         pair = (comparison.first, comparison.second)
         replies = yield [_request(binding, comparison.case, {"response": response}, levels) for response in pair]
-        first, second = map(verdicts.read_points, replies)
+        first, second = (verdicts.read_grade(reply, function) for reply in replies)
         if isinstance(first, str) or isinstance(second, str):
             return Judgment(None, read="text", failure=first if isinstance(first, str) else second)  # type: ignore[arg-type]
-        scores = (function.mirror(first), function.mirror(second))
-        return Judgment(compare_scores(*scores), scores=scores, read="text")
+        return compare_graded(first, second)
 
     levels = _list_levels(function)
     named = partial(
@@ -139,8 +138,9 @@ def make_protocol(function: JudgeFunction, binding: Binding) -> Protocol:
     if binding.compares:
         return named(ask=compare, calls=Calls(1), checksum=hashlib.sha256(NAME.encode()).hexdigest())
     mark = None if function.pass_mark is None else function.mirror(function.pass_mark)
-    declared = dump_json([function.scale, function.better, function.pass_mark])
+    declared = dump_json([function.scale, function.better, function.pass_mark, *filter(None, [function.criteria])])
     scored = partial(named, orders="none", rules=("score",), scale=_sort_ends(function), pass_mark=mark)
+    scored = partial(scored, criteria=tuple(function.spec.weights) if function.spec else ())
     return scored(ask=score, calls=Calls(response=1), checksum=hashlib.sha256(declared.encode()).hexdigest())
 
 
@@ -154,6 +154,12 @@ def _sort_ends(function: JudgeFunction) -> tuple[float | None, float | None]:
 
 def _list_levels(function: JudgeFunction) -> tuple[tuple[str, str], ...]:
     """List scores that a planted judge can give in place of the function, from the worst."""
+    if function.spec is not None:
+        grades = function.spec.grades()
+        names = function.spec.weights
+        return tuple(
+            (level, dump_json({"score": dict.fromkeys(names, grade) if names else grade})) for level, grade in grades
+        )
     low, high = function.scale
     low = low if low is not None else min(0.0, 0.0 if high is None else high - LEVELS)
     step = ((high if high is not None else low + LEVELS) - low) / LEVELS

@@ -12,26 +12,37 @@ import re
 import reprlib
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 from distract.core.errors import PLUGIN_ERRORS, describe_error
+from distract.core.outcomes import GRADES, NUMBERS, OUTCOMES
 from distract.core.records import Judgment, Outcome, ParseFailure, Reply, dump_json
 from distract.judging.functions.declaration import JudgeFunction
-from distract.judging.verdicts import certain_judgment, missing_verdict, pick_largest
+from distract.judging.parsers import words
+from distract.judging.parsers.words import Unread
+from distract.judging.verdicts import Grade, certain_judgment, missing_verdict, pick_largest
 
-WINNERS: Mapping[str, str] = {"a": "A", "b": "B", "tie": "tie", "first": "A", "second": "B"}
+_COMPARED = words.choices({**OUTCOMES, **NUMBERS})
+_GRADED = words.choices({word: grade for word, grade in GRADES.items() if not word.isdecimal()})
 _OUTCOMES: Mapping[str, Outcome] = {"A": "a", "B": "b", "tie": "tie"}
+_LETTERS: Mapping[object, str] = {outcome: letter for letter, outcome in _OUTCOMES.items()}
 _WINNER_NAMES, _SCORE_NAMES = ("winner", "label"), ("score", "value")
 _REASON_NAMES = ("reason", "comment", "reasoning", "rationale", "explanation")
 
 MAX_REASON = 20_000
 """Most characters of a reason to keep."""
 
+MOST_ITEMS = 100
+"""Most items of a value to keep: criteria, or words about one."""
+
 SUM_TOLERANCE = 1e-3
 """Largest distance of the sum of probabilities from 1."""
 
-_WINNER = 'expected "A", "B" or "tie", 1 or 2, True for the first, a probability of the first, or one for each of them'
-_SCORE = "expected a finite number"
+_WINNER = (
+    'expected "A", "B" or "tie", 1 or 2 (no index from 0), True for the first, a probability of the first, or one for '
+    "each of them"
+)
+_SCORE = "expected a finite number, or grades declared with words={…}"
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -45,11 +56,14 @@ def read_comparison(value: object) -> Reply:
 
 
 def read_score(value: object, function: JudgeFunction) -> Reply:
-    """Read the return value of a function that scores."""
+    """Read the return value of a function that scores; declared grades and criteria are kept as returned."""
     low, high = function.scale
 
     def read(value: object) -> dict[str, Any]:
-        number = _read_number(value)
+        if function.spec is not None:
+            return {"score": _copy(value)}
+        graded = _GRADED.read(value) if isinstance(value, str) and function.scale in ((None, None), (0, 1)) else value
+        number = _read_number(graded)
         if number is None or not math.isfinite(number):
             raise _UnreadableError(_SCORE)
         if (low is not None and number < low) or (high is not None and number > high):
@@ -58,6 +72,18 @@ def read_score(value: object, function: JudgeFunction) -> Reply:
         return {"score": number}
 
     return _read(value, _SCORE_NAMES, read)
+
+
+def _copy(value: object, depth: int = 4) -> object:
+    """Copy grades: texts, numbers, and a few of them by criterion."""
+    if isinstance(value, Mapping) and depth and len(value) <= MOST_ITEMS:
+        return {str(key): _copy(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, list | tuple) and depth and len(value) <= MOST_ITEMS:
+        return [_copy(item, depth - 1) for item in value]
+    value = _plain(value)
+    if isinstance(value, bool | int) or value is None:
+        return value
+    return value[:MAX_REASON] if isinstance(value, str) else _read_number(value)
 
 
 def fail(error: BaseException, trace: str) -> Reply:
@@ -79,12 +105,26 @@ def judge_pair(reply: Reply) -> Judgment:
     return Judgment(pick_largest(triple), probabilities=triple, read="text")
 
 
-def read_points(reply: Reply) -> float | ParseFailure:
+def read_grade(reply: Reply, function: JudgeFunction) -> Grade | ParseFailure:
     """Read the score from a reply, or the reason for having none."""
     if reply.failure is not None:
         return ParseFailure(reply.failure, reply)
     verdict = _parse(reply)
-    return float(verdict["score"]) if "score" in verdict else missing_verdict(reply)
+    if "score" not in verdict:
+        return missing_verdict(reply)
+    if function.spec is None:
+        return Grade(function.mirror(float(verdict["score"])), {})
+    value = function.spec.words.read(_list_pairs(verdict["score"]))
+    if isinstance(value, Unread):
+        return ParseFailure(f"returned {_show(verdict['score'])}; {value}", reply)
+    return function.spec.grade(cast("float | tuple[float, ...]", value))
+
+
+def _list_pairs(value: object) -> object:
+    """Return a JSON value whose objects are lists of pairs."""
+    if isinstance(value, dict):
+        return [(key, _list_pairs(item)) for key, item in value.items()]
+    return [_list_pairs(item) for item in value] if isinstance(value, list) else value
 
 
 def _parse(reply: Reply) -> dict[str, Any]:
@@ -116,7 +156,7 @@ def _read_winner(value: object) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return {"probabilities": _read_shares(value)}
     if isinstance(value, str):
-        winner = WINNERS.get(value.strip()[:20].casefold())
+        winner = _LETTERS.get(_COMPARED.read(value))
     elif isinstance(value, bool):
         winner = "A" if value else "B"
     elif isinstance(value, int):
@@ -131,7 +171,7 @@ def _read_winner(value: object) -> dict[str, Any]:
 def _read_shares(value: Mapping[Any, Any]) -> dict[str, float]:
     shares = dict[str, float]()
     for key, share in value.items():
-        name = WINNERS.get(key.strip().casefold()) if isinstance(key, str) else None
+        name = _LETTERS.get(_COMPARED.read(key))
         number = _read_number(_plain(share))
         if name is None or number is None or not 0 <= number <= 1 + SUM_TOLERANCE:
             raise _UnreadableError(_WINNER)

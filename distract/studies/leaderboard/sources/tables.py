@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from distract.core.errors import DataError
+from distract.core.outcomes import ARENA_TIES, NO_VERDICTS
 from distract.core.records import Outcome
 from distract.data.fields import Item, describe
 from distract.data.tables import MISSING, Row, Table
@@ -40,10 +41,9 @@ HOT: Mapping[str, Outcome] = {"winner_model_a": "a", "winner_model_b": "b", "win
 EXPECTED = "expected model_a, model_b, a, b, tie, bothbad, the name of one of the two models, or an empty value"
 
 WORDS: Mapping[str | None, Outcome | None] = {
-    **dict.fromkeys(("model_a", "a"), "a"),
-    **dict.fromkeys(("model_b", "b"), "b"),
-    **dict.fromkeys(("tie", "tie (bothbad)", "bothbad", "both_bad", "tie (inconsistent)"), "tie"),
-    **dict.fromkeys((None, "", "error", "invalid", "no verdict", "nan", "none", "null"), None),
+    **dict(zip((*MODELS, "a", "b"), ("a", "b") * 2, strict=True)),
+    **dict.fromkeys(ARENA_TIES, "tie"),
+    **dict.fromkeys((None, *NO_VERDICTS), None),
 }
 """The meaning of a winner in lower case."""
 
