@@ -15,7 +15,7 @@ FIRST = ("a", "first", "left", "1st", "one", "erste", "première", "premier", "p
 SECOND = ("b", "second", "right", "2nd", "two", "zweite", "deuxième", "seconde", "segunda", "seconda", "второй")
 ARENA_TIES = ("tie", "tie (bothbad)", "bothbad", "both_bad", "tie (inconsistent)")
 """Ties of published votes."""
-TIES = (*ARENA_TIES, "draw", "equal", "tied", "ties", "same", "both", "neither", 
+TIES = (*ARENA_TIES, "draw", "equal", "tied", "ties", "same", "both", "neither",
         "unentschieden", "gleichstand", "égalité", "empate", "pareggio", "ничья", "remis",
         "oavgjort", "lika", "uafgjort", "pari", "ex aequo", "gelijkspel", "beraberlik", "hòa", "barabar", "बराबर",
         "تعادل", "平局", "平手", "引き分け", "무승부")  # fmt: skip
