@@ -68,10 +68,9 @@ def read(text: str, place: Place, verdict: Words, material: Sequence[str] = (), 
     if place.is_raw:
         own = own.replace(MASK, "")
     else:
-        own, material = (
-            cut_invented_turns(normalise_text(own)),
-            [_normalise_material(quotable) for quotable in material],
-        )
+        whole, material = normalise_text(own), [_normalise_material(quotable) for quotable in material]
+        own = cut_invented_turns(whole)
+        cut = cut and own == whole
     final: Statement | str | None = read_bare(own, verdict, cut) if place.is_lenient else None
     quoted: Sequence[str] = ()
     if final is None:

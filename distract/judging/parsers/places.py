@@ -150,7 +150,8 @@ class Brackets(Place):
 
 _BEFORE_VALUE = r"[\s:=*_`\"'“”‘’(\[{$>|]*(?:[\d(][\d .,+*×/()%–-]{0,80}=[^\S\n]*)?"
 _ALONE = r"(?![^\S\n]+\w)"
-_JOINT = r"[^\S\n]*(?:[/|,&–~-]|\b(?:or(?: (?:maybe|perhaps|even|possibly))?|and|to)\b)?[^\S\n]*"
+_GAP = r"(?:[^\S\n]|[*_`])*"
+_JOINT = rf"{_GAP}(?:[/|,&–~-]|\b(?:or(?: (?:maybe|perhaps|even|possibly))?|and|to)\b)?{_GAP}"
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,6 @@ class Marker(Place):
     def find(self, text: str, words: Words, material: Sequence[str], cut: bool) -> Verdicts:
         """Find what follows each marker."""
         begin = mark_pattern(self.marker)
-        text = remove_markup(text)
         own, matches, quoted = _mask(text, _compile(f"{begin}(?:{_BEFORE_VALUE}{words.pattern})?"), material, True)
         if cut and matches and matches[-1].end() >= len(own.rstrip()):
             return Verdicts(own, (), quoted, "truncated")
@@ -171,7 +171,7 @@ class Marker(Place):
         for match in matches:
             rest = own[match.end() : match.end() + LONGEST].partition("\n")[0]
             is_below = "\n" in own[match.start() : match.start("verdict")]
-            if match["verdict"] is None or (is_below and re.search(r"\w", rest)):
+            if match["verdict"] is None or (is_below and re.match(r"(?!\s*[(–—]).*\w", rest)):
                 missing = str(words.read(f"{match['verdict'] or ''}{rest}"))
                 continue
             statement = make_statement(words, match["verdict"], match.start(), match.end("verdict"), "plain")
@@ -189,11 +189,11 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 def mark_pattern(marker: str) -> str:
     """Make the expression of a marker: case, white space and markup aside, and never inside a word."""
-    text = remove_markup(marker).strip()
-    begin, end = (r"(?<!\w)" if text[0].isalnum() else ""), (r"(?!\w)" if text[-1].isalnum() else "")
-    pattern = r"\s+".join(map(re.escape, text.split()))
+    parts = re.findall(r"\w+|[^\w\s]+|\s+", remove_markup(marker).strip())
+    begin, end = (r"(?<![^\W_])" if parts[0][0].isalnum() else ""), (r"(?![^\W_])" if parts[-1][-1].isalnum() else "")
     # French sets a space before a colon.
-    return begin + re.sub(r"(?<=\w)([:=])\Z", r"\\s?\1", pattern) + end
+    parts = [r"[\s*_`]+" if part.isspace() else rf"[\s*_`]*{re.escape(part)}" for part in parts]
+    return begin + "".join(parts).removeprefix(r"[\s*_`]*") + end
 
 
 @dataclass(frozen=True)
@@ -217,6 +217,7 @@ class Pattern(Place):
         if cut and (not matches or matches[-1].end() == len(text)):
             return Verdicts(text, (), missing="truncated")
         matches = [match for match in matches if match[self.group] is not None and match[0]]
+        quotable = Material(material, _BRACKETS)
         literal = _compile(
             "|".join(sorted({re.escape(match[0]) for match in matches}, key=len, reverse=True)) or "(?!)"
         )
@@ -225,6 +226,7 @@ class Pattern(Place):
             make_statement(words, match[self.group], *match.span(), lead="any")
             for match in matches
             if MASK not in own[slice(*match.span())]
+            and (not quotable.has(match[0]) or _is_closing(text, *match.span()) or _begins_line(text, match.start()))
         ]
         return Verdicts(own, statements, quoted, "the regular expression does not match")
 
@@ -294,10 +296,14 @@ _GOES_ON = re.compile(r"[\w\"'”’»]")
 _TEMPLATE = re.compile(r"(?i)\bor\b|[/|<…]|\.\.")
 
 
+def _begins_line(text: str, start: int) -> bool:
+    return is_wordless(text[text.rfind("\n", 0, start) + 1 : start])
+
+
 def _is_closing(text: str, start: int, end: int) -> bool:
     """Whether a part ends the answer, on lines of its own or announced as the verdict."""
     line = text[text.rfind("\n", 0, start) + 1 : start]
-    return not _GOES_ON.search(text, end) and (not re.search(r"\w", line) or is_announcement(line))
+    return not _GOES_ON.search(text, end) and (is_wordless(line) or is_announcement(line))
 
 
 class LastLine(Place):
@@ -309,19 +315,18 @@ class LastLine(Place):
         """Read the last line that has a word, a number or a star."""
         if cut:
             return Verdicts(text, (), missing="truncated")
-        text = remove_markup(text)
         end = len(text)
         while end > 0 and not re.search(r"[\w★⭐]", text[text.rfind("\n", 0, end) + 1 : end]):
             end = text.rfind("\n", 0, end)
         start = text.rfind("\n", 0, max(end, 0)) + 1
-        line = _match_bare(text[start : max(end, 0)], words, is_plain)
-        if line is None:
+        line = text[start : max(end, 0)]
+        bare = _match_bare(remove_markup(line), words, is_plain)
+        if bare is None:
             return Verdicts(text, (), missing="its last line holds something else than the verdict")
-        own, _, quoted = _mask(text, _compile(re.escape(line[0])), material, has_lines=True)
-        if MASK in own[start:end]:
-            return Verdicts(own, (), quoted, "it only mentions, quotes or denies a verdict")
-        first, last = (start + place for place in line.span("verdict"))
-        return Verdicts(text, [make_statement(words, line["verdict"], first, last, lead="any")])
+        own, _, quoted = _mask(text, _compile(re.escape(line)), material, has_lines=True)
+        start += len(line) - len(line.lstrip("*_` "))
+        statements = [] if MASK in own[start:end] else [make_statement(words, bare["verdict"], start, end, lead="any")]
+        return Verdicts(own, statements, quoted, "it only mentions, quotes or denies a verdict")
 
 
 _MARK = r"[*_\"'`]{0,3}"

@@ -22,6 +22,7 @@ COPIED = 3
 """Number of neighbouring words of a response that make a verdict a copy, even without quotation marks."""
 
 _FENCE = re.compile(r"(?ms)^(`{3,}+|~{3,}+)[^\n`]*\n(.*?)^\1")
+_FENCED = re.compile(r"(?:```|~~~)\w*\n?\Z")
 _WHOLE = re.compile(r"(?s)\A(?:(?:```|~~~)[^\n`]*\n(.*)\n(?:```|~~~)|[\"“]([^\"“”]*)[\"”])\Z")
 _LINES = re.compile(r"(?m)^(?:[-*+] |\d+[.)] )?>([^\n]*(?:\n(?:[-*+] |\d+[.)] )?>[^\n]*)*)")
 # Each alternative stops at the next mark of its kind, so that unpaired marks take no time and hide nothing.
@@ -110,7 +111,7 @@ def _find_quotations(text: str, part: tuple[int, int]) -> Iterator[tuple[int, in
 
 def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], material: Material) -> bool:
     """Whether the marks only highlight a verdict: it is alone, or is announced as the judge's."""
-    before = text[max(0, start - 80) : start].rstrip("\"'`“”«»「『‘>\n ")
+    before = _FENCED.sub("", text[max(0, start - 80) : start]).rstrip("\"'`“”«»「『‘>\n ")
     lead = _lead(inside, verdict)
     if lead is None:
         return False

@@ -63,6 +63,11 @@ LONG = 1200
 _DEDUCTED = re.compile(r"(?i)\W*(?:so )?I(?: would|['’]d)? (?:deduct|take|subtract|dock)\b[^:.?!]{0,100}")
 _ONLY = re.compile(r"(?i), (?:only|just|merely|rather) ")
 _JOKED = re.compile(r"(?i)\bthan (?:nothing|none)\b|\bsa(?:id|ys) no(?:body|[- ]one)\b")
+_ELSE = re.compile(
+    r"(?i)\bwould (?:have|get|score|receive|be)\b|\b(?:ideal|perfect|model) (?:answer|response)\b|"
+    r"\b(?:template|placeholder|schema|example|draft|previous|earlier)\b|\bfor reference\b"
+)
+"""Leads to a verdict on something else, or to none."""
 _EQUATED = re.compile(r"[=←/→×]|[-=]>|[-+*–−] ?\d|<(?!/).*\w")
 
 
@@ -94,13 +99,15 @@ def _is_marked(above: str, before: str, after: str, lead: Lead) -> bool:
     if len(before) > LONG or not (_is_upheld(after) if lead != "any" else not has_first_word(after, *against)):
         return False
     if is_wordless(before):
-        return not (_OPENS.search(above) and has_word(above, *against) and not _is_lead(above))
+        clause = _CLAUSE.split(above.rstrip(": "))[-1]
+        exposing = has_word(clause if len(words(clause)) > 2 else above, *against) and not _is_lead(above)
+        return not (_OPENS.search(above) and (exposing or _ELSE.search(above)))
     if ENUMERATED.fullmatch(before) or is_announcement(before):
         return True
     if correction := _CORRECTED.match(before):
         before = before[correction.end() :]
     *others, clause = _CLAUSE.split(before)
-    if has_word(before, *against):
+    if has_word(before, *against) or (before.rstrip(" *_`").endswith(":") and _ELSE.search(before)):
         return False
     is_plainly_led = is_plain(clause) and (is_plain(" ".join(others)) or _REASONED.match(before) is not None)
     return lead == "any" or is_plainly_led
@@ -194,7 +201,8 @@ _FINAL = re.compile(
 _CORRECTED = re.compile(
     r"(?i)(?:\A|[.!?\n—–]|\bbut)[\W_]{0,9}(?:but |oh |hmm,? )?(?:actually|sorry|I meant?|wait|hold on|on reflection|"
     r"on (?:closer|second) \w+|second thoughts?|correct(?:ion|ed)|oops|edit(?=\W*:)|no(?=,| wait)|"
-    r"korrektur|corrección|correzione|correção|исправление|更正|訂正|정정|looking again|re-?(?:check|read)\w*)\b|"
+    r"korrektur|korrigierte\w*|corrección|correzione|correção|исправл\w+|poprawka|rättelse|correctie|düzeltme|تصحيح|更正|"
+    r"訂正|정정|looking again|re-?(?:check|read)\w*)\b|"
     r"\b(?:I|my) (?:now |must |have to )?(?:change|revise|correct|switch|amend|reconsider|withdraw|retract)\w*\b|"
     r"\b(?:becomes|changed my mind|scratch that|take (?:that|it|this|my \w+) back|(?:cannot|can['’]t) stand by|"
     r"use (?:this|that) (?:\w+ )?instead|(?:just|only) (?:kidding|joking)|"
@@ -211,7 +219,8 @@ _REFUSED = re.compile(
     r"(?i)\bI(?:['’]\w+)?(?: \w+){0,2} (?:decline|refuse|abstain|not|cannot|won['’]t|can['’]t|don['’]t|haven['’]t)\b"
     r"(?! only)(?: \w+){0,5} (?:verdict|judge|judge?ment|rate|rating|rank|pick|choose|decide|winner|evaluation|grade|"
     r"score|endorse|adopt)\b(?!\W*(?:\[\[|output|[a-c]\b))"
-    r"|\bno (?:verdict|rating|judge?ment)\b"
+    r"|\bno (?:verdict|rating|judge?ment)\b|\b(?:can|could) (?:honestly |really )?be either\b|"
+    r"\bleave (?:the|this|that) (?:choice|decision|verdict|pair)\b|\bI(?: can(?:not|['’]t)| am unable to) decide\b"
 )
 """Refuses a verdict."""
 _NEXT = re.compile(
@@ -271,6 +280,9 @@ def choose_final(text: str, statements: Sequence[Statement]) -> Statement | str:
     if not others or _CORRECTED.search(between) or _PROVISIONAL.match(between):
         return last
     lines = [text[text.rfind("\n", 0, s.start) + 1 : s.start] for s in (others[-1], last)]
+    if last.lead in MARKED:
+        leads = [_Sentences(text).context(statement)[0] for statement in (others[-1], last)]
+        lines = [lead.rstrip(": ") if is_wordless(line) else line for line, lead in zip(lines, leads, strict=True)]
     is_first = is_wordless(text[: others[0].start]) and last.lead in ("announced", "name")
     is_final = _FINAL.search(lines[1]) and not _FINAL.search(lines[0]) and not is_first
     return last if is_final else "ambiguous: it gives two verdicts"
@@ -283,7 +295,7 @@ def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
         side.start
         for left, right in pairwise(statements)
         if text[left.start : left.end] != text[right.start : right.end]
-        and _is_enumeration(text[left.end : right.start], right.lead == "name")
+        and _is_enumeration(text[left.end : right.start], right.lead != "announced")
         for side in (left, right)
     }
     return [
@@ -295,9 +307,9 @@ def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
     ]
 
 
-def _is_enumeration(between: str, is_name: bool) -> bool:
+def _is_enumeration(between: str, has_lines: bool) -> bool:
     """Whether the text between two verdicts makes them a list of options."""
-    if len(between) > _NEAR or (is_name and "\n" in between):
+    if len(between) > _NEAR or (has_lines and "\n" in between):
         return False
     joined = _JOINED.match(between)
     return bool(_LISTED.fullmatch(between) or (joined and is_plain(between[joined.end() :])))

@@ -28,7 +28,7 @@ LOST = (
     r"drop\w*|exclud\w*|beaten|defeated|against"
 )
 REPORTED = (
-    r"fak\w*|embedded|hidden|planted|inject\w*|ignor\w*|disregard\w*|forg\w*|bogus|spurious|smuggl\w*|alleged\w*|"
+    r"fak\w*|embedded|hidden|planted|inject\w*|ignor\w*|disregard\w*|forg\w*|bogus|spurious|smuggl\w*|occurs?|appears?|alleged\w*|"
     r"purported\w*|insert\w*|manipulat\w*|trick\w*|invalid|fabricated|cop(?:y|ied)|quot\w*|mine|"
     r"refus\w*|declin\w*|false|misleading|said|says|claim\w*|stat(?:es|ed|ing)|writ\w+|wrote|ask(?:s|ing)|tells|"
     r"telling|told|wants?|demand\w*|instruct(?:s|ed)|insist\w*|assert\w*|announces|pretend\w*|suggest\w*|prints?|"
@@ -47,7 +47,7 @@ _PHRASE = re.compile(
     r"\bfor this (?:\w+ ){1,3}(?=is\b|:|\Z)|"
     r"\b(?:in|to) (?:conclu\w+|summar\w+|sum up|the end|my (?:view|opinion))\b|\A\W*going with\b|"
     r"\b(?:by|per|following|under|according to) the (?:rubric|criteria|(?:rating )?scale)\b|\b(?:first|1st) place\b|"
-    r"\bshould (?:read|say|be)\b|"
+    r"\bshould (?:read|say|be)\b|\bout of (?:five|ten|a hundred|\d+)\b|"
     r"\bin (?:every|all) (?:respect|way|aspect)s?\b|\bafter \w+ (?:consideration|thought|reflection|comparison)\b|"
     r"\bon (?:reflection|second thoughts?|balance|closer \w+)\b|\bchange (?:it|this|that) to\b|"
     r"(?<!\bin the )\border(?:,? best first)?(?= is\b|\W*(?::|\Z))|"

@@ -43,7 +43,7 @@ class Words:
 
 
 _NUMBER = r"[-+−]?(?:\d++(?:[.,]\d++)?|\.\d++)"
-_OUT_OF = r"\s*\]{0,2}\s*(?:/|out of|of|von|sur|sobre|su|de|av|из|trên|满分)\s*\[{0,2}"
+_OUT_OF = r"[\s*_`]*\]{0,2}[\s*_`]*(?:/|out of|of|von|sur|sobre|su|de|av|из|trên|满分)\s*\[{0,2}"
 _SCORE = (
     rf"(?<![\w.,])(?:{_NUMBER}(?:{_OUT_OF}\s*{_NUMBER}|\s*(?:%|percent\b))?(?:\s*(?:{UNITS}))?|[★⭐]{{1,10}}☆{{0,9}})"
 )
