@@ -204,8 +204,8 @@ class TestCriteria:
     def test_a_list_weighs_all_alike_and_grades_may_be_words(self) -> None:
         own = spec({"criteria": ["a", "b"], "words": {"pass": 1, "fail": 0}, "json": "$.all"})
         scores = own.read(Reply('{"all": {"a": true, "b": "fail"}}'), "").value
-        assert scores == (1, 0)
-        assert own.grade((1.0, 0.0)).score == 0.5
+        assert scores == (1.0, 0.0)
+        assert own.grade((1, 0)).score == 0.5
         assert own.outcomes()
 
 

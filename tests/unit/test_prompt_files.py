@@ -158,6 +158,7 @@ OUTCOMES: tuple[tuple[Mapping[str, Any], str, str], ...] = (
     (WORDS, "Winner: a draw", "tie"),
     (WORDS, "Winner: A or B", "ambiguous: it names two verdicts"),
     (WORDS, "Winner: A/B/tie", "ambiguous: it names two verdicts"),
+    (WORDS, "Winner: {A|B|tie}\nWinner: A", "a"),
     (WORDS, "Winner: A, not B", "a"),
     (WORDS, "Winner: Apple", "the verdict is none of "),
     (WORDS, "Winner:", "the verdict is none of "),

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import FrameType
 from typing import Any
 
@@ -177,7 +177,10 @@ class Marker(Place):
             statement = make_statement(words, match["verdict"], match.start(), match.end("verdict"), "plain")
             other = _compile(f"{_JOINT}{words.pattern}{_ALONE if words.labels else ''}").match(own, match.end())
             if other and words.read(other["verdict"]) not in (statement.value, statement.problem):
-                statement = replace(statement, value=None, problem="ambiguous: it names two verdicts")
+                missing = "ambiguous: it names two verdicts"
+                statement = replace(statement, value=None, problem=missing)
+                if re.search(r"[{<|]", own[match.start() : other.end()].removeprefix(self.marker)):
+                    continue  # the form that was asked for, repeated
             statements.append(statement)
         return Verdicts(own, statements, quoted, "truncated" if cut else missing)
 
@@ -219,7 +222,7 @@ class Pattern(Place):
         matches = [match for match in matches if match[self.group] is not None and match[0]]
         quotable = Material(material, _BRACKETS)
         literal = _compile(
-            "|".join(sorted({re.escape(match[0]) for match in matches}, key=len, reverse=True)) or "(?!)"
+            "|".join(sorted({re.escape(match[0][:LONGEST]) for match in matches}, key=len, reverse=True)) or "(?!)"
         )
         own, _, quoted = _mask(text, literal, material, has_lines=True)
         statements = [
@@ -247,7 +250,8 @@ class Path(Place):
             others = list(_list_objects(loose, not self.steps))
             starts = [-1, *(start for start, *_ in others)]
             ends = [-1, *(end for _, end, _ in others)]
-            objects = [one for one in objects if one[0] >= ends[bisect_right(starts, one[0]) - 1]] + others
+            objects = [one for one in objects if one[0] >= ends[bisect_right(starts, one[0]) - 1]]
+            objects = sorted(objects + others, key=itemgetter(0))
         values = [(start, end, self._values(pairs)) for start, end, pairs in objects]
         statements, quoted = [], []
         for start, end, meanings in values[-MOST_VERDICTS:]:

@@ -65,9 +65,11 @@ _ONLY = re.compile(r"(?i), (?:only|just|merely|rather) ")
 _JOKED = re.compile(r"(?i)\bthan (?:nothing|none)\b|\bsa(?:id|ys) no(?:body|[- ]one)\b")
 _ELSE = re.compile(
     r"(?i)\bwould (?:have|get|score|receive|be)\b|\b(?:ideal|perfect|model) (?:answer|response)\b|"
-    r"\b(?:template|placeholder|schema|example|draft|previous|earlier)\b|\bfor reference\b"
+    r"\b(?:template|placeholder|schema|example|draft|previous|earlier)\b|\bfor reference\b|\boption \d"
 )
 """Leads to a verdict on something else, or to none."""
+_LIMIT = re.compile(r"(?i)\b(?:max|min)(?:imum)?\b|\b(?:highest|possible|average|mean|alone)\b")
+"""Leads to an end of the scale, or to the verdict on a part."""
 _EQUATED = re.compile(r"[=←/→×]|[-=]>|[-+*–−] ?\d|<(?!/).*\w")
 
 
@@ -99,6 +101,8 @@ def _is_marked(above: str, before: str, after: str, lead: Lead) -> bool:
     if len(before) > LONG or not (_is_upheld(after) if lead != "any" else not has_first_word(after, *against)):
         return False
     if is_wordless(before):
+        if _CORRECTED.search(above):
+            return True
         clause = _CLAUSE.split(above.rstrip(": "))[-1]
         exposing = has_word(clause if len(words(clause)) > 2 else above, *against) and not _is_lead(above)
         return not (_OPENS.search(above) and (exposing or _ELSE.search(above)))
@@ -204,8 +208,8 @@ _CORRECTED = re.compile(
     r"korrektur|korrigierte\w*|corrección|correzione|correção|исправл\w+|poprawka|rättelse|correctie|düzeltme|تصحيح|更正|"
     r"訂正|정정|looking again|re-?(?:check|read)\w*)\b|"
     r"\b(?:I|my) (?:now |must |have to )?(?:change|revise|correct|switch|amend|reconsider|withdraw|retract)\w*\b|"
-    r"\b(?:becomes|changed my mind|scratch that|take (?:that|it|this|my \w+) back|(?:cannot|can['’]t) stand by|"
-    r"use (?:this|that) (?:\w+ )?instead|(?:just|only) (?:kidding|joking)|"
+    r"\b(?:becomes|changed my mind|scratch that|take (?:that|it|this|my \w+|the \w+) back|(?:cannot|can['’]t) stand by|"
+    r"use (?:this|that) (?:one|instead|\w+ instead)|(?:just|only) (?:kidding|joking)|"
     r"(?:ignore|disregard) (?:(?:my|the above|that|this) (?:verdict|choice|rating|score|grade|object)|"
     r"the \w+ above(?! and))|"
     r"(?:revised|corrected|updated|amended|adjusted) (?:\w+ )?(?:verdict|rating|ranking|score|answer))\b|"
@@ -235,7 +239,9 @@ _LISTED = re.compile(
     r"(?i)(?:[^\n\[\]|]{0,40}\b(?:and|or)\b)?(?:[^\w.!?\[\]|]|[\d_]|\|\n\|(?:[ \d]*\|)?)*"
     r"(?:(?:and|or|nor|vs|versus|to|also|output|is|so)\b[^\w|]*){0,3}"
 )
-_JOINED = re.compile(r"(?i)\W*(?:and|or)\b(?: (?:maybe|perhaps|possibly|even)\b)?")
+_JOINED = re.compile(
+    r"(?i)\W*(?:and|or)\b(?: (?:(?:it )?could (?:just as well |also )?be|maybe|perhaps|possibly|even)\b)?"
+)
 _CLOSED = re.compile(r"\]\](?=[,;，、；])")
 _ITEM = re.compile(r"[-*+•·] |\(?\w{1,3}[.)] ")
 _RATED = re.compile(r":[ *]*\d[\d.,/ *%]*\Z")
@@ -275,6 +281,9 @@ def choose_final(text: str, statements: Sequence[Statement]) -> Statement | str:
     line = text.rfind("\n", 0, last.start)
     if _REFUSED.search(text, (line if last.lead in MARKED else text.rfind("\n", 0, max(0, line))) + 1):
         return "it refuses a verdict"
+    later = [one for one in statements if last.end <= one.start < one.end <= len(text) and one.value != last.value]
+    if any(_is_open(text, last, one) for one in later):
+        return "ambiguous: another verdict follows"
     others = [statement for statement in own if statement.value != last.value]
     between = text[others[-1].end : last.end if last.lead in MARKED else last.start] if others else ""
     if not others or _CORRECTED.search(between) or _PROVISIONAL.match(between):
@@ -286,6 +295,25 @@ def choose_final(text: str, statements: Sequence[Statement]) -> Statement | str:
     is_first = is_wordless(text[: others[0].start]) and last.lead in ("announced", "name")
     is_final = _FINAL.search(lines[1]) and not _FINAL.search(lines[0]) and not is_first
     return last if is_final else "ambiguous: it gives two verdicts"
+
+
+def _is_open(text: str, last: Statement, later: Statement) -> bool:
+    """Whether a verdict that follows the last one of the judge's own may be its own all the same."""
+    sentences = _Sentences(text)
+    above, before, after = sentences.context(later)
+    lead = above if is_wordless(before) else before
+    is_against = has_word(lead, LOST, REPORTED, DENIED, SUPPOSED)
+    # The end of an answer is where its verdict is expected.
+    is_requested = later.lead == "name" and "therefore" in words(before)
+    is_end = is_wordless(text[sentences.end(later) if is_requested else later.end :])
+    if last.lead in MARKED:
+        if is_end:
+            return not (has_word(lead, REPORTED) or _LIMIT.search(lead))
+        is_denied = has_first_word(after, LOST, REPORTED, DENIED, SUPPOSED) or _QUESTION.match(after)
+        return not (is_against or is_denied or _ELSE.search(lead))
+    is_final = _FINAL.search(text[text.rfind("\n", 0, last.start) + 1 : last.start])
+    is_apart = _SENTENCE.search(text, last.end, later.start)
+    return bool(is_end and is_apart and not (is_final or is_against or _LIMIT.search(lead)))
 
 
 def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
@@ -355,7 +383,8 @@ class _Sentences:
             parts = ["part of"] if has_word(" ".join(left), r"conclu\w+|fazit") else []
             return self._column_head(line, column), " ".join([*parts, *left, own]), after.split("|")[0]
         start = max(start, first)
-        if statement.lead in MARKED and text[start : statement.start].lstrip()[:1] in _INSIDE:
+        before = text[start : statement.start]
+        if statement.lead in MARKED and is_wordless(before) and before.strip(" *_`\n"):
             start = max(line, first)  # a full stop in brackets or quotation marks ends no sentence
         start = max([start, *(gap.end() for gap in _CLOSED.finditer(text, start, statement.start))])
         before = text[start : statement.start]

@@ -24,7 +24,7 @@ _KNOWN = _list_words("verdict", "choose", "self", "light", "other")
 
 LOST = (
     r"wors[et]\w*|weak\w*|inferior|poor\w*|los(?:es?|ers?|ing|t)|reject\w*|unchosen|discard\w*|dispreferred|avoid|"
-    r"bottom|last|second|runner\w*|eliminat\w*|disqualif\w*|lesser|least|fewest|low\w*|remov\w*|fail\w*|bad|behind|"
+    r"bottom|last|second|2nd|3rd|runner\w*|eliminat\w*|disqualif\w*|lesser|least|fewest|low\w*|remov\w*|fail\w*|bad|behind|"
     r"drop\w*|exclud\w*|beaten|defeated|against"
 )
 REPORTED = (
