@@ -25,6 +25,8 @@ from distract.judging.functions.declaration import RECORDS, sent
 from distract.judging.judge import Judge
 from distract.judging.judge_file import SECRET
 from distract.judging.orders import DEFAULT, Manner, Orders, ask_in_orders
+from distract.judging.parsers import LISTENERS, Reading
+from distract.judging.parsers.answers import find_line, join_prefill
 from distract.models.server.secrets import MARK, scrubber
 
 PAIR = Case(
@@ -53,8 +55,11 @@ class OrderTrial:
     title: str
     exchanges: tuple[tuple[Request, Reply | None], ...]
     judgments: tuple[Judgment, ...] = ()
-    # What a function sent, by the key of the request; an empty key for threads of its own.
+    # What was read in an answer, by its place among the exchanges; none for probabilities and functions.
+    readings: Mapping[int, Reading] = field(default_factory=dict)
+    # What a function sent and returned, by the key of the request; an empty key for threads of its own.
     sent: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    returned: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,33 +132,64 @@ def try_protocol(judge: Judge | None, protocol: Protocol, comparison: Comparison
                 OrderTrial(title, () if isinstance(first, PlanResult) else tuple((one, None) for one in first))
             )
             continue
-        exchanges: list[tuple[Request, Reply | None]] = []
+        log = _Log()
         # A plain list is answered as a whole, so there is a reply to each request.
-        with record_sent(isinstance(judge.backend, FunctionBackend)) as record:
-            judgments = judge.run(tap(plan, list, lambda *both, to=exchanges: to.extend(zip(*both, strict=True))))
-        only = exchanges[0][0].key if len(exchanges) == 1 else ""
+        with record(log, isinstance(judge.backend, FunctionBackend)):
+            judgments = judge.run(tap(plan, list, log.add))
+        only = log.exchanges[0][0].key if len(log.exchanges) == 1 else ""
         texts: dict[str, list[str]] = {}
-        for key, text in dict.fromkeys(record):  # a repeated attempt sends the same again
-            texts.setdefault(key or only, []).append(text)
-        orders.append(OrderTrial(title, tuple(exchanges), judgments, texts))
+        for key, kind, text in dict.fromkeys(log.calls):  # a repeated attempt sends the same again
+            if kind == "sent":
+                texts.setdefault(key or only, []).append(text)
+        returned = {key: text for key, kind, text in log.calls if kind == "returned"}
+        orders.append(OrderTrial(title, tuple(log.exchanges), judgments, log.readings, texts, returned))
     return Trial(protocol, tuple(orders))
 
 
+@dataclass(slots=True)
+class _Log:
+    """The exchanges of a plan, what it read in them, and what a judge function sent and returned."""
+
+    exchanges: list[tuple[Request, Reply]] = field(default_factory=list)
+    readings: dict[int, Reading] = field(default_factory=dict)
+    calls: list[tuple[str, str, str]] = field(default_factory=list)
+    last: int = 0  # where the last round begins
+
+    def add(self, requests: Sequence[Request], replies: Sequence[Reply]) -> None:
+        """Add a round."""
+        self.last = len(self.exchanges)
+        self.exchanges.extend(zip(requests, replies, strict=True))
+
+    def note(self, text: str, reading: Reading) -> None:
+        """Note what was read in an answer: the next one with this text, in the last round if it is there."""
+
+        def is_source(at: int) -> bool:
+            request, reply = self.exchanges[at]
+            return join_prefill(request.prefill, reply.text) == text
+
+        places = [*range(self.last, len(self.exchanges)), *range(self.last)]
+        for at in sorted(filter(is_source, places), key=self.readings.__contains__)[:1]:
+            request, reply = self.exchanges[at]
+            line = find_line(request.prefill + reply.text, text, reading.line) - request.prefill.count("\n")
+            self.readings[at] = replace(reading, line=max(0, line))
+
+
 @contextmanager
-def record_sent(is_function: bool) -> Iterator[list[tuple[str, str]]]:
-    """Record what a judge function sends to models: through httpx, or by its own account; keys are left out."""
-    record: list[tuple[str, str]] = []
+def record(log: _Log, is_function: bool) -> Iterator[None]:
+    """Record what is read, and what a function returns and sends, through httpx or by its own account; no keys."""
     with ExitStack() as stack:
+        LISTENERS.append(log.note)
+        stack.callback(lambda: LISTENERS.remove(log.note))
         for name in ("httpx", "httpx2") if is_function else ():
             with suppress(ImportError):  # it need not be installed
                 module = import_module(name)
                 for client in (module.Client, module.AsyncClient):
                     stack.enter_context(patch.object(client, "send", _announce(vars(client)["send"])))
-        RECORDS.append(record)
-        stack.callback(lambda: RECORDS.remove(record))
-        yield record
+        RECORDS.append(log.calls)
+        stack.callback(lambda: RECORDS.remove(log.calls))
+        yield
     scrub = scrubber([value for name, value in os.environ.items() if SECRET.fullmatch(name)])
-    record[:] = [(key, scrub(text)) for key, text in record]
+    log.calls = [(key, kind, scrub(text)) for key, kind, text in log.calls]
 
 
 def _announce(send: Callable[..., Any]) -> Callable[..., Any]:

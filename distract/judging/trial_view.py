@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from distract.core.printable import clean_text, line, shorten
 from distract.core.records import Judgment, Outcome, ParseFailure, Reply, Request
+from distract.judging.parsers import Reading
+from distract.judging.parsers.words import Unread
 from distract.judging.trial import OrderTrial, Trial
 
 LONGEST = 20_000
 """Characters of an answer to print."""
+
+LONGEST_WORDS, MOST_QUOTED = 80, 5
+"""Characters of a verdict's words to print, and quoted verdicts to list."""
 
 
 def trial_document(trial: Trial) -> dict[str, Any]:
@@ -22,8 +28,8 @@ def trial_document(trial: Trial) -> dict[str, Any]:
             {
                 "order": order.title,
                 "requests": [
-                    _exchange_document(*exchange, reading)
-                    for exchange, reading in _readings(order, trial.protocol.pass_mark)
+                    _exchange_document(*exchange, reading, order.readings.get(at), order.returned)
+                    for at, (exchange, reading) in enumerate(_readings(order, trial.protocol.pass_mark))
                 ],
                 "sent": order.sent,
                 "judgments": [
@@ -44,7 +50,9 @@ def trial_document(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _exchange_document(request: Request, reply: Reply | None, reading: str) -> dict[str, Any]:
+def _exchange_document(
+    request: Request, reply: Reply | None, reading: str, source: Reading | None, returned: Mapping[str, str]
+) -> dict[str, Any]:
     answer = reply and {
         "text": reply.text,
         "probabilities": reply.probabilities and dict(zip(request.choices, reply.probabilities, strict=False)),
@@ -61,6 +69,8 @@ def _exchange_document(request: Request, reply: Reply | None, reading: str) -> d
         "temperature": request.temperature,
         "answer": answer,
         "reading": reading,
+        "from": source and {**asdict(source), "is_unread": isinstance(source.value, Unread)},
+        "returned": returned.get(request.key),
     }
 
 
@@ -92,12 +102,31 @@ def _trial_lines(trial: Trial) -> Iterator[str]:
                 yield from _indent("answer:", _answer(request, reply))
             if reading:
                 yield f"read: {line(reading)}"
+            if request.key in order.returned:
+                yield f"from: return value {line(order.returned[request.key])}"
+            if number - 1 in order.readings:
+                yield from _source_lines(order.readings[number - 1], reading)
         for text in order.sent.get("", ()):
             yield from _indent("sent by a thread of its own:", shorten(text, LONGEST))
     judgments = [judgment for order in trial.orders for judgment in order.judgments]
     if judgments:
         yield ""
         yield f"verdict of {trial.protocol.name}: {_conclude(trial, judgments)}"
+
+
+def _source_lines(reading: Reading, said: str) -> Iterator[str]:
+    """Say where a verdict was read or why not, unless it is said already, and what was ignored."""
+
+    def quote(text: str) -> str:
+        return f'"{shorten(line(text), LONGEST_WORDS)}"'
+
+    if reading.words:
+        yield f"from: {f'line {reading.line}, ' if reading.line else ''}{quote(reading.words)}"
+    if isinstance(reading.value, Unread) and reading.value not in said:
+        yield f"unread: {line(reading.value)}"
+    if quoted := list(dict.fromkeys(map(quote, reading.quoted))):
+        more = [f"{len(quoted) - MOST_QUOTED} more"] if len(quoted) > MOST_QUOTED else []
+        yield f"ignored as quoted: {', '.join([*quoted[:MOST_QUOTED], *more])}"
 
 
 def _conclude(trial: Trial, judgments: Sequence[Judgment]) -> str:

@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 from command_result import check_refusal
+from hypothesis import given, strategies as st
+from loops import each
 
 import distract
-from distract.core.registry import protocols
-from distract.judging import trial
+from distract.core.records import Reply
+from distract.core.registry import choose_protocols, protocols
+from distract.judging import parsers, trial
 from distract.judging.judge import Judge
-from distract.judging.trial_view import show_trials
+from distract.judging.parsers import BRACKETS
+from distract.judging.trial_view import show_trials, trial_document
 from distract.models.scripted import ScriptedBackend, make_planted
 
 PAIR = "{question}\n1: {response_a}\n2: {response_b}\n"
@@ -39,9 +43,9 @@ def test_words_are_shown_with_prompt_answer_and_reading(run: Any) -> None:
         "judge j.toml · case given\n\n"
         "protocol j: j.toml compares two responses: A, B, tie\n\n"
         "── A first\n[user]\n  │ Q?\n  │ 1: Short.\n  │ 2: A much longer one.\n  │ Winner: {A|B|tie}\n"
-        "answer:\n  │ Winner: B\nread: B wins (shown second), in words\n\n"
+        'answer:\n  │ Winner: B\nread: B wins (shown second), in words\nfrom: line 1, "Winner: B"\n\n'
         "── B first\n[user]\n  │ Q?\n  │ 1: A much longer one.\n  │ 2: Short.\n  │ Winner: {A|B|tie}\n"
-        "answer:\n  │ Winner: A\nread: B wins (shown first), in words\n\n"
+        'answer:\n  │ Winner: A\nread: B wins (shown first), in words\nfrom: line 1, "Winner: A"\n\n'
         "verdict of j: B wins, the same in both orders\n"
     )
     assert ran.err == "replies: 0 were stored, 2 made (0 tokens in, 0 out)\n"
@@ -88,6 +92,162 @@ def test_every_protocol_can_be_tried(tmp_path: Path, name: str) -> None:
     assert not any("\n" in line for line in lines)
 
 
+MARKED = PAIR + "Winner: {1|2|tie}"
+PATTERN = PAIR + "[verdict]\nregex = 'verdict=(?P<verdict>[12])[^\".]*'\n"
+SCORED = "{response}\n[verdict]\njson = '$.score'\nscale = [0, 10]\n"
+LAST = PAIR + "[verdict]\nwords = {a = 'One', b = 'Two'}\n"
+FIRST = "read: A wins (shown first), in words"
+SHARES = Reply("", probabilities=(0.25, 0.75, 0.0), mass=0.9)
+
+
+def show_readings(folder: Path, way: Any, answers: Any) -> list[str]:
+    """What is shown below the answers of a judge in its first order."""
+    Path("way.txt").write_text(str(way))
+    backend = None if callable(way) else ScriptedBackend(answers * 9)
+    with Judge(way if callable(way) else "p", backend, store=folder / "s") as judge:
+        (protocol,) = choose_protocols(["way.txt" if "{" in way else way] if backend else [], judge.backend)
+        tried = trial.try_protocol(judge, protocol, trial.compare_case(trial.PAIR))
+    documents = [request for order in trial_document(tried)["orders"] for request in order["requests"]]
+    assert all("from" in one and "returned" in one for one in json.loads(json.dumps(documents)))
+    lines = "\n".join(show_trials("p", "c", [tried])).partition("\n── B first")[0].split("\n")
+    return [one for one in lines if one.startswith(("read: ", "from: ", "unread: ", "ignored "))]
+
+
+def returns_word(response: str) -> str:
+    return "yes"
+
+
+def returns_hostile(response_a: str, response_b: str) -> dict[str, str]:
+    return {"winner": "A", "reason": "\nread: B wins"}
+
+
+def returns_nothing(response: str) -> None:
+    pass
+
+
+@each(
+    "way, answers, expected",
+    (MARKED, ["Winner: 1"], [FIRST, 'from: line 1, "Winner: 1"']),
+    (
+        MARKED,
+        ['Response 2 says "Winner: 2", which I ignore.\n\nWinner: 1\n'],
+        [FIRST, 'from: line 3, "Winner: 1"', 'ignored as quoted: "Winner: 2"'],
+    ),
+    (MARKED, ["<think>\nWinner: 2\n\n</think>\n\nWinner:\r\n1"], [FIRST, 'from: line 6, "Winner: 1"']),
+    (MARKED, ["Winner: 1 or 2"], ["read: no verdict: ambiguous: it names two verdicts"]),
+    (
+        PATTERN,
+        ['It says "verdict=2".\n\n\nverdict=1'],
+        [FIRST, 'from: line 4, "verdict=1"', 'ignored as quoted: "verdict=2"'],
+    ),
+    (
+        PATTERN,
+        ["verdict=1\nread: B wins\x1b[2J\u202e"],
+        [FIRST, r'from: line 1, "verdict=1 read: B wins\x1b[2J\u202e"'],
+    ),
+    (
+        SCORED,
+        ['So:\n\n{"score":\n 7}', '{"score": 7}'],
+        [
+            "read: score 7, in words",
+            'from: line 3, "{"score": 7}"',
+            "read: score 7, in words",
+            'from: line 1, "{"score": 7}"',
+        ],
+    ),
+    (
+        SCORED,
+        ['{"score": 7}', '{"score": 11}'],
+        [
+            'from: line 1, "{"score": 7}"',
+            "read: no verdict: out of scale: expected 0 to 10",
+            'from: line 1, "{"score": 11}"',
+        ],
+    ),
+    (LAST, ["Two?\n\n> One\n\nOne\n"], [FIRST, 'from: line 5, "One"']),
+    (
+        "arena-hard",
+        ['It says "[[B>A]]".\r\n\r\n[[A>B]]'],
+        [FIRST, 'from: line 3, "[[A>B]]"', 'ignored as quoted: "[[B>A]]"'],
+    ),
+    (
+        "arena-hard",
+        ["My verdict: [[A>B]].\nMy verdict: [[B>A]]."],
+        ["read: no verdict", "unread: ambiguous: it gives two verdicts"],
+    ),
+    ("arena-hard", ["banana"], ["read: no verdict"]),
+    (
+        "pairwise",
+        ["It says " + ", ".join(f'"[[{letter}]]"' for letter in "AABCDEFG") + ".\n[[A]]"],
+        [FIRST, 'from: line 2, "[[A]]"', 'ignored as quoted: "[[A]]", "[[B]]", "[[C]]", "[[D]]", "[[E]]", 2 more'],
+    ),
+    (
+        "pairwise",
+        [f"[[A{' or B' * 19}]]"],
+        [
+            "read: no verdict",
+            f'from: line 1, "[[A{" or B" * 7} o […] r B{" or B" * 7}]]"',
+            "unread: the verdict is none of A, B, C",
+        ],
+    ),
+    # Texts that come before a verdict are not read, even if they are the same.
+    ("prepair", ["[[A]]"], [FIRST, 'from: line 1, "A"']),
+    (
+        "swap-synthesize",
+        ["«Output (b) is better»: no. Therefore, Output (a) is better.", "Output (b) is better."],
+        [
+            'from: line 1, "Output (a)"',
+            'ignored as quoted: "Output (b) is better"',
+            FIRST,
+            'from: line 1, "Output (b)"',
+        ],
+    ),
+    ("pairwise", [SHARES], ["read: B wins (shown second), A 0.250, B 0.750, tie 0.000; mass on the choices 0.900"]),
+    (returns_word, [], ["read: score 1, in words", "from: return value 'yes'"] * 2),
+    (returns_hostile, [], [FIRST, r"from: return value {'reason': '\nread: B wins', 'winner': 'A'}"]),
+    (
+        returns_nothing,
+        [],
+        [
+            "read: no verdict: returned None; expected a finite number, or grades declared with words={…}",
+            *["from: return value None"] * 2,
+        ],
+    ),
+)
+def test_words_that_were_read_are_shown(run: Any, tmp_path: Path, way: Any, answers: Any, expected: list[str]) -> None:
+    assert show_readings(tmp_path, way, answers) == expected
+
+
+LINES = [
+    "",
+    " ",
+    "\u200b",
+    "~~no~~",
+    "Judge:",
+    "    [[B]]",
+    "<think>",
+    "</think>",
+    "> [[B]]",
+    '"[[B]]"',
+    "```",
+    "Well.\r",
+    "\\n",
+]
+
+
+@given(before=st.lists(st.sampled_from(LINES)), after=st.lists(st.sampled_from(LINES)), long=st.booleans())
+def test_line_of_a_verdict_holds_its_words(before: list[str], after: list[str], long: bool) -> None:
+    text = "\n".join([*["So it goes."] * 9999 * long, *before, "My verdict: **[[A]]**", *after])
+    with pytest.MonkeyPatch.context() as patch:
+        readings: list[tuple[str, Any]] = []
+        patch.setattr(parsers, "LISTENERS", [lambda *one: readings.append(one)])
+        BRACKETS.read(text, ("A", "B"))
+    ((read, reading),) = readings
+    assert read == text
+    if reading.line:
+        assert reading.words in text.split("\n")[reading.line - 1]
+
+
 def test_document_has_everything(run: Any) -> None:
     document = run("try", "j.toml", *OWN, "--json").document
     (own,) = document["trials"]
@@ -98,6 +258,7 @@ def test_document_has_everything(run: Any) -> None:
     ]
     assert (request["answer"]["text"], request["max_tokens"]) == ("Winner: B", 512)
     assert own["orders"][0]["judgments"][0]["preferred"] == "b"
+    assert request["from"] == {"value": "b", "is_unread": False, "words": "Winner: B", "line": 1, "quoted": []}
 
 
 def test_dry_run_asks_nothing(run: Any) -> None:
@@ -168,7 +329,7 @@ def by_thread(response_a, response_b):
         ("by_own_account", "sent:\n  │ Is it right? Short. ‹key›\nanswer:\n  │ {"),
         ("by_task", 'sent:\n  │ Task: Short.\nanswer:\n  │ {"score": 6.0}'),
         ("by_thread", "sent:\n  │ Thread: A much longer one.\nanswer:"),
-        ("send_in_thread", "read: score 1, in words\nsent by a thread of its own:\n  │ Thread: "),
+        ("send_in_thread", "from: return value 1.0\nsent by a thread of its own:\n  │ Thread: "),
     ],
 )
 def test_texts_that_a_function_sends_are_shown(run: Any, monkeypatch: pytest.MonkeyPatch, name: str, sent: str) -> None:

@@ -31,7 +31,7 @@ from distract.core.errors import BackendError, describe_error, redirect_output
 from distract.core.plugin import Protocol
 from distract.core.records import NO_REPLY, Reply, Request
 from distract.judging.functions import verdicts
-from distract.judging.functions.declaration import CALL, JudgeFunction
+from distract.judging.functions.declaration import CALL, RECORDS, JudgeFunction
 from distract.judging.functions.digest import identify, list_changes
 from distract.judging.functions.protocol import bind, make_protocol
 
@@ -306,6 +306,9 @@ class FunctionBackend:
         return self._function.function(*positional, **keywords)
 
     def _read(self, value: object) -> Reply:
+        for record in RECORDS:
+            with contextlib.suppress(BaseException):  # to show a value runs foreign code
+                record.append((CALL.get(), "returned", verdicts.show(value)))
         if self._binding.compares:
             return verdicts.read_comparison(value)
         return verdicts.read_score(value, self._function)

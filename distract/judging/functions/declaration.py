@@ -18,8 +18,8 @@ from distract.judging.verdict_spec import VerdictSpec, parse_score
 F = TypeVar("F", bound=Callable[..., Any])
 CALL: ContextVar[str] = ContextVar("call", default="")
 """The key of the request for which a judge function runs; empty in a thread that the function starts."""
-RECORDS: list[list[tuple[str, str]]] = []
-"""What functions send, with ``CALL``, for each trial in progress."""
+RECORDS: list[list[tuple[str, str, str]]] = []
+"""What functions send and return, with ``CALL`` and ``sent`` or ``returned``, for each trial in progress."""
 
 
 @dataclass(eq=False)
@@ -142,7 +142,7 @@ def judge(function: Any = None, /, **declaration: Any) -> Any:
 def sent(text: object) -> None:
     """Show a text that a judge function sends to a model in ``distract try``; does nothing elsewhere."""
     for record in RECORDS:
-        record.append((CALL.get(), str(text)))
+        record.append((CALL.get(), "sent", str(text)))
 
 
 def declare(function: Callable[..., Any], name: str | None = None, **declaration: Any) -> JudgeFunction:

@@ -116,7 +116,7 @@ def read_grade(reply: Reply, function: JudgeFunction) -> Grade | ParseFailure:
         return Grade(function.mirror(float(verdict["score"])), {})
     value = function.spec.words.read(_list_pairs(verdict["score"]))
     if isinstance(value, Unread):
-        return ParseFailure(f"returned {_show(verdict['score'])}; {value}", reply)
+        return ParseFailure(f"returned {show(verdict['score'])}; {value}", reply)
     return function.spec.grade(cast("float | tuple[float, ...]", value))
 
 
@@ -144,8 +144,8 @@ def _read(value: object, names: tuple[str, ...], read: Any) -> Reply:
             reason = next((str(text) for each in _REASON_NAMES if (text := _get(value, each)) is not None), "")
         verdict = read(_plain(inner))
     except _UnreadableError as error:
-        text = value[:MAX_REASON] if isinstance(value, str) else _show(value)
-        return Reply(text=text, failure=f"returned {_show(value)}; {error}")
+        text = value[:MAX_REASON] if isinstance(value, str) else show(value)
+        return Reply(text=text, failure=f"returned {show(value)}; {error}")
     except PLUGIN_ERRORS as error:  # the value's own attributes and methods are foreign code
         return Reply(failure=f"returned a {type(value).__name__} that cannot be read: {describe_error(error)}"[:300])
     return Reply(text=dump_json({**verdict, **({"reason": reason[:MAX_REASON]} if reason else {})}))
@@ -208,7 +208,7 @@ def _get(value: object, name: str) -> object:
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
-def _show(value: object) -> str:
+def show(value: object) -> str:
     """Show a value in a few characters, the same in every process."""
     return _ADDRESS.sub("", _REPR.repr(value))
 

@@ -18,11 +18,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from distract.judging.parsers import places, words
-from distract.judging.parsers.answers import cut_invented_turns, normalise_text, strip_thoughts
+from distract.judging.parsers.answers import (
+    cut_invented_turns,
+    find_line,
+    find_normalised_line,
+    normalise_text,
+    strip_thoughts,
+)
 from distract.judging.parsers.places import Place, read_bare
 from distract.judging.parsers.quotations import MASK
 from distract.judging.parsers.statements import Statement, choose_final
@@ -54,6 +60,10 @@ class Reading:
     quoted: tuple[str, ...] = ()
 
 
+LISTENERS: list[Callable[[str, Reading], None]] = []
+"""Each gets every text that is read with its reading, whose line is that of the text; 0 where it is unknown."""
+
+
 def read(text: str, place: Place, verdict: Words, material: Sequence[str] = (), cut: bool = False) -> Reading:
     """Read the final verdict in an answer.
 
@@ -64,7 +74,7 @@ def read(text: str, place: Place, verdict: Words, material: Sequence[str] = (), 
         material: Texts that the judge may quote: responses, question, reference. A quoted verdict does not count.
         cut: Whether the answer reached its token limit.
     """
-    own = strip_thoughts(text[-MOST_READ:])[-MOST_SEARCHED:]
+    own = given = strip_thoughts(text[-MOST_READ:])[-MOST_SEARCHED:]
     if place.is_raw:
         own = own.replace(MASK, "")
     else:
@@ -75,12 +85,18 @@ def read(text: str, place: Place, verdict: Words, material: Sequence[str] = (), 
     quoted: Sequence[str] = ()
     if final is None:
         verdicts = place.find(own, verdict, material, cut)
-        own, quoted = verdicts.text, verdicts.quoted
-        final = choose_final(own, verdicts.statements) if verdicts.statements else verdicts.missing
+        quoted = verdicts.quoted
+        final = choose_final(verdicts.text, verdicts.statements) if verdicts.statements else verdicts.missing
     if isinstance(final, str):
-        return Reading(Unread(final), quoted=tuple(quoted))
-    value = Unread(final.problem) if final.value is None else final.value
-    return Reading(value, own[final.start : final.end], own.count("\n", 0, final.start) + 1, tuple(quoted))
+        reading = Reading(Unread(final), quoted=tuple(quoted))
+    else:
+        value = Unread(final.problem) if final.value is None else final.value
+        line = own.count("\n", 0, final.start) + 1  # of the text without masks, which hide line ends
+        reading = Reading(value, own[final.start : final.end], line, tuple(quoted))
+    for listen in LISTENERS:
+        line = reading.line if place.is_raw else find_normalised_line(given, reading.line)
+        listen(text, replace(reading, line=find_line(text, given, line)))
+    return reading
 
 
 _normalise_material = lru_cache(maxsize=1024)(normalise_text)

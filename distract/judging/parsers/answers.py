@@ -87,6 +87,18 @@ def normalise_text(text: str) -> str:
     return _SPEAKER.sub("", _LINES.sub("\n", _SPACE.sub(" ", text)).strip(), count=1).strip()
 
 
+def find_line(text: str, own: str, line: int) -> int:
+    """Find a line of the judge's own words in the text that ends with them; 0 if none does."""
+    is_end = text.endswith(own.lstrip(" "))  # a space replaces thoughts
+    return line + text.count("\n") - own.count("\n") if line and is_end else 0
+
+
+def find_normalised_line(text: str, line: int) -> int:
+    """Find a line of the normalised text in the text itself; 0 if more than empty lines is missing."""
+    lines = [at for at, one in enumerate(text.split("\n"), 1) for _ in normalise_text(one).splitlines()]
+    return lines[line - 1] if line and len(lines) == len(normalise_text(text).splitlines()) else 0
+
+
 _OBJECT = r"\{(?=\s*[\"}])"
 
 
