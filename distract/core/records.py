@@ -130,6 +130,9 @@ ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "
 NO_REPLY = "no reply"
 """Prefix of a reply's failure if the model never answered, through no fault of its own."""
 
+NO_ANSWER = "nothing but reasoning"
+"""Failure of a reply that holds thoughts and no answer."""
+
 MAX_TOKENS = 10**9
 """Upper bound for a reported token count; a sum of numbers with thousands of digits is not valid JSON."""
 

@@ -13,6 +13,7 @@ from distract.core.errors import UsageError, describe_error, install_command
 from distract.core.records import NO_REPLY, Reply, Request, token_count
 from distract.judging.functions.backend import CallStream, Loops
 from distract.models.server.capabilities import ROOM_FOR_VERDICT, seed as make_seed
+from distract.models.server.completions import explain_missing_text
 
 _MARKUP = re.compile(r"\[/?bold\]")
 
@@ -100,7 +101,9 @@ def _read(request: Request, output: Any) -> Reply:
         return replace(reply, text=text, failure="refused")
     is_cut = output.stop_reason in ("max_tokens", "model_length")
     if not text.strip():
-        return replace(reply, failure="truncated: nothing but reasoning" if is_cut else f"{NO_REPLY}: empty reply")
+        calls, content = output.message.tool_calls, output.message.content
+        has_thoughts = isinstance(content, list) and any(part.type == "reasoning" for part in content)
+        return replace(reply, failure=explain_missing_text(calls[0].function if calls else None, has_thoughts, is_cut))
     if request.prefill and text.lstrip().startswith(request.prefill):
         text = text.lstrip().removeprefix(request.prefill)
     if len(request.stop) == 1 and output.stop_reason == "stop":

@@ -24,7 +24,7 @@ from distract.judging.parsers import Reading, places, words
 from distract.judging.parsers.answers import join_prefill
 from distract.judging.parsers.places import Place
 from distract.judging.parsers.words import Unread, Words, fold, remove_markup
-from distract.judging.verdicts import Grade
+from distract.judging.verdicts import Grade, explain_silence
 
 Complain = Callable[[str, str], NoReturn]
 """Raises for a problem with a field, which is named second."""
@@ -79,7 +79,9 @@ class VerdictSpec:
         if reply.failure is not None:
             return Reading(Unread(reply.failure))
         text = join_prefill(prefill, reply.text[-parsers.MOST_READ :])
-        return parsers.read(text, self.place, self.words, material, reply.finish == "length")
+        reading = parsers.read(text, self.place, self.words, material, reply.finish == "length")
+        silence = explain_silence(reply) if isinstance(reading.value, Unread) else None
+        return Reading(Unread(silence)) if silence else reading
 
     def average(self, value: float | tuple[float, ...]) -> float:
         """Return the score that was read, or the weighted mean of the scores of several criteria."""

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from operator import mul
 
 from distract.core.errors import DataError
-from distract.core.records import Judgment, Outcome, ParseFailure, Reply
-from distract.judging.parsers import BRACKETS, Format
-from distract.judging.parsers.answers import join_prefill
+from distract.core.plain_text import fold_text
+from distract.core.records import NO_ANSWER, Judgment, Outcome, ParseFailure, Reply
+from distract.judging.parsers import BRACKETS, MOST_READ, Format
+from distract.judging.parsers.answers import join_prefill, strip_thoughts
 
 SCORE_TOLERANCE = 1e-4
 """Maximum difference of two scores that tie."""
@@ -179,4 +180,15 @@ def parse_label(
 
 def missing_verdict(reply: Reply) -> ParseFailure:
     """Say why a reply has no verdict."""
-    return ParseFailure(reply.failure or ("truncated" if reply.finish == "length" else "no verdict"), reply)
+    why = reply.failure or explain_silence(reply) or ("truncated" if reply.finish == "length" else "no verdict")
+    return ParseFailure(why, reply)
+
+
+def explain_silence(reply: Reply) -> str | None:
+    """Say what a text holds that shows no answer to a reader; None if it shows one, or is empty."""
+    text = reply.text[-MOST_READ:]
+    if not text or fold_text(strip_thoughts(text)):
+        return None
+    silence = "nothing but white space" if text.isspace() else "nothing but invisible characters"
+    silence = NO_ANSWER if fold_text(text) else silence
+    return f"truncated: {silence}" if reply.finish == "length" else silence

@@ -16,7 +16,7 @@ from command_result import CommandResult
 import distract
 from distract.core.errors import UsageError
 from distract.core.plugin import Comparison
-from distract.core.records import NO_REPLY, Case, Judgment, Message, Reply, Request, Response
+from distract.core.records import NO_ANSWER, NO_REPLY, Case, Judgment, Message, Reply, Request, Response
 from distract.judging import published
 from distract.judging.functions.backend import FunctionBackend
 from distract.judging.functions.declaration import declare
@@ -255,6 +255,17 @@ class TestInspectModels:
             self.reply(open_model(lambda *_: say(content, reason)), Request((Message("user", "Hi"),))).failure
             == failure
         )
+
+    def test_reply_without_text_says_what_it_holds(self, open_model: Any) -> None:
+        from inspect_ai.model import ContentReasoning
+        from inspect_ai.tool import ToolCall
+
+        called, thought = say("", "tool_calls"), say("")
+        called.message.tool_calls = [ToolCall(id="c1", function="grade_output", arguments={"score": 7})]
+        thought.message.content = [ContentReasoning(reasoning="[[A]]")]
+        for output, failure in ((called, "calls the tool 'grade_output' instead of answering"), (thought, NO_ANSWER)):
+            reply = self.reply(open_model(lambda *_, it=output: it), Request((Message("user", "Hi"),)))
+            assert (reply.failure, reply.answered) == (failure, True)
 
     def test_error_of_a_provider_is_no_reply(self, open_model: Any) -> None:
         def answer(*arguments: Any) -> Any:

@@ -115,7 +115,7 @@ def test_verdict_search_takes_linear_time() -> None:
     for unit in (("[[", " "), ("[[", "A", "]] or [[", "B"), ("[[" * 400,)):
         tokens = tuple(Token(text, likely) for text in unit) * (100_000 // len(unit) // len(unit[0]))
         whole = "So: " + "".join(token.text for token in tokens)
-        result = Completion(whole, "stop", None, (Token("So: ", likely), *tokens), 1, 1)
+        result = Completion(whole, "stop", None, None, False, (Token("So: ", likely), *tokens), 1, 1)
         reply = read_reply(request, {"logprobs": True}, (), result)
         assert reply is not None
         assert reply.text == whole

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from loopback import Answer, FakeServer, ReceivedRequest, Script, completion, refusal, token
 from loops import each
-from test_server_backend import backend, words
+from test_server_backend import CALL, TEXTLESS, backend, words
 
 from distract.core.errors import BackendError, UsageError
 from distract.core.loop import answer
@@ -52,8 +52,7 @@ CONTENT = [
     (refusal(400, "x", code="context_length_exceeded"), "too long: x"),
     (refusal(413, "Request Entity Too Large"), "too long: Request"),
     (Answer(completion("half a", finish="content_filter")), "refused"),
-    (Answer(completion(None, refusal="I will not.")), "refused: I will not."),
-    (Answer(completion("", finish="length")), "truncated: nothing but reasoning"),
+    *TEXTLESS,
 ]
 OTHERWISE = [
     (refusal(400, "Your credit balance is too low to access the API."), "no reply: 400 Your credit"),
@@ -77,7 +76,8 @@ OTHERWISE = [
     (Answer(completion(None)), "no reply: empty reply"),
     (Answer(completion(" \n")), "no reply: empty reply"),
     (Answer(completion([])), "no reply: empty reply"),  # type: ignore[arg-type]
-    (Answer(completion([{"type": "thinking", "thinking": "A"}])), "no reply: empty reply"),  # type: ignore[arg-type]
+    (Answer(completion(None, finish="tool_calls", tool_calls=[])), "no reply: empty reply"),
+    (Answer(completion("", reasoning_content="\n\n", tool_calls=None)), "no reply: empty reply"),
     (Answer(completion(["A", None, {"type": "text"}])), "no reply: empty reply"),  # type: ignore[arg-type]
 ]
 
@@ -215,6 +215,7 @@ def test_gate_never_passes_with_too_many_unanswered_requests(
     (refusal(402, "Payment required"), 4, "has stopped answering: 402 Payment required"),
     (refusal(400, "Your credit balance is too low"), 4, "has stopped answering: 400 Your credit balance"),
     (refusal(400, "Flagged by the content filter"), 3, "no verdict was valid"),
+    (Answer(completion(None, tool_calls=[CALL])), 3, "no verdict was valid"),
 )
 def test_fully_refused_run_ends_with_the_right_code(
     fault: Answer, code: int, part: str, run: Callable[..., Any]

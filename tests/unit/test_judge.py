@@ -398,6 +398,9 @@ WRONG: Any = ((0.5, 0.2, 0.2), (NAN, NAN, NAN), (0.5, 0.5, NAN), (1.5, -0.5, 0.0
     (Reply(text="B]]"), "b", None, "text"),
     (Reply(text="I cannot"), None, "no verdict", "text"),
     (Reply(text="I think", finish="length"), None, "truncated", "text"),
+    (Reply(text="<think>A]]</think>"), None, "nothing but reasoning", "text"),
+    (Reply(text="<think>A]]", finish="length"), None, "truncated: nothing but reasoning", "text"),
+    (Reply(text="\u200b"), None, "nothing but invisible characters", "text"),
     (Reply(failure="too long: 9 tokens"), None, "too long", "text"),
 )
 def test_comparison_reads_probabilities_and_words(

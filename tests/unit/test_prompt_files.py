@@ -257,6 +257,21 @@ class TestVerdicts:
         score = read(spec(False, table), Reply(answer, finish="length"))
         assert (score != "truncated") == is_read
 
+    @each(
+        "answer, silence",
+        (" \n\u3000", "nothing but white space"),
+        ("\u200b\u2060 \ufeff\xad\u3164", "nothing but invisible characters"),
+        ("<think>Score: 7</think>\n\u200b", "nothing but reasoning"),
+        ("<|channel|>analysis<|message|>Score: 7", "nothing but reasoning"),
+        ("", None),
+        ("<think>Score: 7</think>.", None),
+    )
+    def test_reason_says_what_an_answer_without_words_holds(self, answer: str, silence: str | None) -> None:
+        for table in (AFTER, SCALE, {**SCALE, "json": "score"}, {**SCALE, "regex": "=(?P<score>.)"}):
+            for finish, begin in (("stop", ""), ("length", "truncated: ")):
+                reason = read(spec(False, table), Reply(answer, finish=finish))
+                assert reason == f"{begin}{silence}" if silence else "nothing" not in reason
+
     def test_failed_reply_keeps_its_reason(self, tmp_path: Path) -> None:
         judgment, _ = judge(protocol(tmp_path, f"{PAIR}Winner: {{A|B}}"), Reply(failure="refused"))
         assert (judgment.preferred, judgment.failure) == (None, "refused")

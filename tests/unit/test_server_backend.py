@@ -305,6 +305,33 @@ def test_repeated_refusals_end_after_a_limit() -> None:
             assert len(server.probes) < 16
 
 
+CALL = {"id": "c1", "type": "function", "function": {"name": "grade_output", "arguments": '{"score": 7}'}}
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Score: 7"}]}
+HOSTILE_CALL = {"function": {"name": "a'b\x1b[31m\u202e" + "z" * 500 + "\nScore: 7"}}
+NAMED = "calls the tool 'grade_output' instead of answering"
+TEXTLESS: list[tuple[Answer, str]] = [
+    (Answer(completion(text, finish=finish, **message)), expected)  # type: ignore[arg-type]
+    for text, finish, message, expected in (
+        (None, "tool_calls", {"tool_calls": [CALL]}, NAMED),
+        (" \n", "stop", {"tool_calls": [CALL, HOSTILE_CALL], "reasoning": "Hm."}, NAMED),
+        ([], "length", {"tool_calls": [{"type": "custom", "custom": {"name": "grade_output"}}]}, NAMED),
+        (None, "function_call", {"function_call": {"name": "grade_output", "arguments": ""}}, NAMED),
+        (None, "tool_calls", {"tool_calls": [{"function": {"name": 7}}]}, "calls a tool instead of answering"),
+        (None, "tool_calls", {"tool_calls": [HOSTILE_CALL]}, "calls the tool \"a'b [31m zzz"),
+        (None, "stop", {"reasoning_content": "Score: 7", "tool_calls": []}, "nothing but reasoning"),
+        ("", "stop", {"reasoning": "Score: 7", "function_call": None}, "nothing but reasoning"),
+        (None, "stop", {"reasoning_details": [{"type": "reasoning.encrypted"}]}, "nothing but reasoning"),
+        ([THOUGHT], "stop", {}, "nothing but reasoning"),
+        ([THOUGHT], "length", {}, "truncated: nothing but reasoning"),
+        ("", "length", {"reasoning_content": "Score: 7"}, "truncated: nothing but reasoning"),
+        ("", "length", {}, "truncated: nothing but reasoning"),
+        ([{"type": "refusal", "refusal": "I will not."}], "stop", {"reasoning": "Hm."}, "refused: I will not."),
+        (None, "stop", {"refusal": "I will not.", "tool_calls": [CALL]}, "refused: I will not."),
+    )
+]
+"""Messages without text: the judge's doing, so that asking again cannot help."""
+
+
 @each(
     "answer, expected",
     (refusal(400, "This model's maximum context length is 10 tokens, yours 20; reduce max_tokens."), "too long: "),
@@ -316,7 +343,7 @@ def test_repeated_refusals_end_after_a_limit() -> None:
     (refusal(451, "content policy: " + "z" * 500 + KEY), "refused by the server: content policy: zzz"),
     (Answer(completion(None, finish="content_filter")), "refused"),
     (Answer(completion(None, refusal=f"I cannot. {KEY}")), "refused: I cannot."),
-    (Answer(completion("", finish="length")), "truncated: nothing but reasoning"),
+    *TEXTLESS,
 )
 def test_rejected_request_gets_its_own_failure(answer: Answer, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -326,6 +353,24 @@ def test_rejected_request_gets_its_own_failure(answer: Answer, expected: str, mo
     assert (odd.failure or "").startswith(expected)
     assert len(odd.failure or "") < 250
     assert fine.text == "re: fine"
+
+
+def test_text_beside_a_tool_call_is_the_answer() -> None:
+    with FakeServer(lambda request: completion("Score: 7", tool_calls=[CALL], reasoning="Score: 3")) as server:
+        (reply,) = ask(backend(server.url), words())
+    assert (reply.text, reply.failure) == ("Score: 7", None)
+
+
+@each("message", {"reasoning_content": "I"}, {"tool_calls": [CALL]})
+def test_continuing_server_that_answers_a_token_without_text_is_asked_for_words(message: dict[str, Any]) -> None:
+    def answer(request: ReceivedRequest) -> dict[str, Any]:
+        is_single = request.body["max_tokens"] == 1
+        return completion(None, finish="length", **message) if is_single else completion("[[A]]")
+
+    with FakeServer(answer) as server:
+        (reply,) = ask(backend(server.url), verdict())
+        assert [request.body["max_tokens"] for request in server.chats] == [1, 16]
+    assert (reply.text, reply.failure) == ("[[A]]", None)
 
 
 def test_texts_end_with_their_stop() -> None:

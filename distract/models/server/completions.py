@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from distract.core.records import NO_REPLY, Reply, Request, token_count
+from distract.core.records import NO_ANSWER, NO_REPLY, Reply, Request, token_count
 from distract.models.server.faults import REFUSED, TransientError, one_line
 from distract.models.server.secrets import Scrub
 
@@ -19,6 +19,9 @@ _LONGEST = 1000
 
 _LOWEST = -1e6
 """Minimum log-probability to count; a smaller one has no effect."""
+
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+"""Fields of a message, or types of its parts, in which servers send thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,9 @@ class Completion:
 
     text: str | None
     finish: str  # "stop", "length" ...
-    refusal: str | None  # a refusal in a separate field
+    refusal: str | None  # a refusal in a separate field or part
+    tool: str | None  # the first tool that it calls; empty without a name
+    has_thoughts: bool  # whether it holds thoughts outside of the text
     tokens: tuple[Token, ...]  # the tokens of the text; empty if the server returns none
     tokens_in: int
     tokens_out: int
@@ -52,13 +57,18 @@ def read_completion(data: object, scrub: Scrub) -> Completion:
             raise TransientError(f"the reply holds {len(choices)} choices instead of 1")
         case _:
             raise TransientError("the reply is not a chat completion")
-    content, refusal = message.get("content"), message.get("refusal")
+    content = message.get("content")
+    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    types = [part.get("type") for part in parts]
+    refusal = message.get("refusal") or _join_parts(parts, "refusal")
     counts = rest.get("usage")
     usage: Mapping[Any, Any] = counts if isinstance(counts, Mapping) else {}
     return Completion(
-        text=text if (text := _read_text(content)) is None else scrub(text),
+        text=scrub(content if isinstance(content, str) else _join_parts(parts, "text")) or None,
         finish=str(choice.get("finish_reason") or "stop"),
         refusal=refusal if isinstance(refusal, str) and refusal else None,
+        tool=_read_tool(message),
+        has_thoughts=any(name in types or str(message.get(name) or "").strip() for name in _THOUGHTS),
         tokens=_read_tokens(choice.get("logprobs")),
         tokens_in=token_count(usage.get("prompt_tokens")),
         tokens_out=token_count(usage.get("completion_tokens")),
@@ -80,13 +90,12 @@ def read_reply(request: Request, body: Mapping[str, Any], ids: Sequence[int], co
             likely = dict(completion.tokens[0].likely)
             weights = [math.exp(likely[name]) if name in likely else 0.0 for name in names]
             return replace(_make_reply(weights, reply), text=text)
-        if text:
+        if text or completion.tool is not None or completion.has_thoughts:
             return None
     if not text.strip():
         # A request for a single token always ends at its length.
-        cut = completion.finish == "length" and not (begun and has_logprobs)
-        failure = "truncated: nothing but reasoning" if cut else f"{NO_REPLY}: empty reply"
-        return replace(reply, failure=failure)
+        is_cut = completion.finish == "length" and not (begun and has_logprobs)
+        return replace(reply, failure=explain_missing_text(completion.tool, completion.has_thoughts, is_cut))
     if request.prefill and not begun and text.lstrip().startswith(request.prefill):
         text = text.lstrip().removeprefix(request.prefill)
     finish = "length" if completion.finish == "length" else "stop"
@@ -94,6 +103,15 @@ def read_reply(request: Request, body: Mapping[str, Any], ids: Sequence[int], co
         text, finish = _cut_at_stop(text, finish, request.stop, body)
     words = replace(reply, text=text, finish=finish)
     return (_find_verdict(request, completion.tokens, words) if request.choices and has_logprobs else None) or words
+
+
+def explain_missing_text(tool: str | None, has_thoughts: bool, is_cut: bool) -> str:
+    """Say why a reply has no text; only an empty one is asked for again."""
+    if tool is not None:
+        return f"calls {f'the tool {one_line(tool)!r}' if tool.strip() else 'a tool'} instead of answering"
+    if is_cut:
+        return f"truncated: {NO_ANSWER}"
+    return NO_ANSWER if has_thoughts else f"{NO_REPLY}: empty reply"
 
 
 def _make_reply(weights: Sequence[float], reply: Reply) -> Reply:
@@ -152,12 +170,21 @@ def _cut_at_stop(text: str, finish: str, stops: Sequence[str], body: Mapping[str
     return (text + stops[0], finish) if dropped and finish == "stop" else (text, finish)
 
 
-def _read_text(content: object) -> str | None:
-    """The text of a message, which some servers send in parts; parts of other types hold thoughts."""
-    if isinstance(content, list):
-        texts = [part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
-        return "".join(text for text in texts if isinstance(text, str)) or None
-    return content if isinstance(content, str) else None
+def _join_parts(parts: Sequence[Mapping[Any, Any]], kind: str) -> str:
+    """The texts of one type in a message that a server sends in parts."""
+    texts = [part.get(kind) for part in parts if part.get("type") == kind]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _read_tool(message: Mapping[Any, Any]) -> str | None:
+    calls = message.get("tool_calls")
+    for call in (*(calls if isinstance(calls, list) else ()), message.get("function_call")):
+        match call:
+            case {"function": {"name": str(name)}} | {"custom": {"name": str(name)}} | {"name": str(name)}:
+                return name
+            case {**fields} if fields:
+                return ""
+    return None
 
 
 def _read_tokens(logprobs: object) -> tuple[Token, ...]:
