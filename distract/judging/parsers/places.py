@@ -260,7 +260,7 @@ class Path(Place):
             if quotable.has(text[start:end]) and not _is_closing(text, start, end):
                 quoted.append(text[start:end])
                 continue
-            statement = make_statement(words, meanings[0], start, end, "plain")
+            statement = make_statement(words, meanings[0], start, end, "object")
             if statement.problem and isinstance(meanings[0], str) and _TEMPLATE.search(meanings[0]):
                 continue  # the schema
             if any(repr(value) != repr(meanings[0]) for value in meanings):  # NaN differs from itself
@@ -291,7 +291,7 @@ def _list_objects(text: str, has_arrays: bool) -> Iterator[tuple[int, int, list[
     depth = last = 0
     for start, end, pairs in find_objects(text, has_arrays):
         depth += text.count("{", last, start) - text.count("}", last, start)
-        if depth <= 0:
+        if depth <= 0 or ("}" not in text[end:] and _begins_line(text, start)):
             yield start, end, pairs
         last = end
 

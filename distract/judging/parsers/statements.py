@@ -61,6 +61,7 @@ _ASPECT = re.compile(r"(?i).*\bbetter(?: than [^,.;]{1,30}|,? but|\W*\()\W*(?:on
 LONG = 1200
 """Maximum characters of a sentence before its verdict."""
 _DEDUCTED = re.compile(r"(?i)\W*(?:so )?I(?: would|['’]d)? (?:deduct|take|subtract|dock)\b[^:.?!]{0,100}")
+_THUS = re.compile(r"(?i)[;:—–] ?(?:and |so )?(?:therefore|thus|hence|so|overall|in conclusion|my verdict)\W*\Z")
 _ONLY = re.compile(r"(?i), (?:only|just|merely|rather) ")
 _JOKED = re.compile(r"(?i)\bthan (?:nothing|none)\b|\bsa(?:id|ys) no(?:body|[- ]one)\b")
 _ELSE = re.compile(
@@ -68,6 +69,7 @@ _ELSE = re.compile(
     r"\b(?:template|placeholder|schema|example|draft|previous|earlier)\b|\bfor reference\b|\boption \d"
 )
 """Leads to a verdict on something else, or to none."""
+_CONDITION = re.compile(r"(?i)\W*(?:if|unless|suppos(?:e|ing)|assuming)\b")
 _LIMIT = re.compile(r"(?i)\b(?:max|min)(?:imum)?\b|\b(?:highest|possible|average|mean|alone)\b")
 """Leads to an end of the scale, or to the verdict on a part."""
 _EQUATED = re.compile(r"[=←/→×]|[-=]>|[-+*–−] ?\d|<(?!/).*\w")
@@ -92,6 +94,8 @@ def is_own_verdict(above: str, before: str, after: str, statement: Statement) ->
     lead = _CONCEDED.sub("although", (above if is_below else before).rstrip(" \n:*_\"'`“‘"))
     if _DEDUCTED.fullmatch(lead) or _ONLY.fullmatch(before):
         return True
+    if _THUS.search(lead) and not has_word(lead, REPORTED, SUPPOSED):
+        return True
     return is_wordless(lead) or is_announcement(lead, label) or _is_conclusion(lead, label, is_below)
 
 
@@ -103,6 +107,8 @@ def _is_marked(above: str, before: str, after: str, lead: Lead) -> bool:
     if is_wordless(before):
         if _CORRECTED.search(above):
             return True
+        if _CONDITION.match(above):
+            return False
         clause = _CLAUSE.split(above.rstrip(": "))[-1]
         exposing = has_word(clause if len(words(clause)) > 2 else above, *against) and not _is_lead(above)
         return not (_OPENS.search(above) and (exposing or _ELSE.search(above)))
@@ -111,7 +117,10 @@ def _is_marked(above: str, before: str, after: str, lead: Lead) -> bool:
     if correction := _CORRECTED.match(before):
         before = before[correction.end() :]
     *others, clause = _CLAUSE.split(before)
-    if has_word(before, *against) or (before.rstrip(" *_`").endswith(":") and _ELSE.search(before)):
+    is_led = lead != "plain" and not is_wordless(clause) and is_plain(clause)
+    if has_word(" ".join(others), REPORTED, SUPPOSED) if is_led else has_word(before, *against):
+        return False
+    if before.rstrip(" *_`").endswith(":") and _ELSE.search(before):
         return False
     is_plainly_led = is_plain(clause) and (is_plain(" ".join(others)) or _REASONED.match(before) is not None)
     return lead == "any" or is_plainly_led
@@ -172,9 +181,9 @@ def _strip_reasons(after: str) -> str:
     return re.split(r"[,;.:(–—]", after[: reason.start()] if reason else after)[0]
 
 
-Lead = Literal["announced", "name", "plain", "any"]
+Lead = Literal["announced", "name", "plain", "object", "any"]
 """What has to lead to a verdict: an announcement; the same, and ``better`` behind a name; words of an announcement, if
-any; anything that does not speak against it."""
+any; the same, or anything that does not speak against the only verdict, at the end; anything of this kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +198,7 @@ class Statement:
     problem: str = ""  # why it has no value
 
 
-MARKED = ("plain", "any")
+MARKED = ("plain", "object", "any")
 _CAPITAL = re.compile(r"[\s)\]}*_`]*\s(?=[A-Z][a-z'])")
 """A new sentence after a verdict without a full stop."""
 _INSIDE = tuple(')]:;"”»')
@@ -271,6 +280,8 @@ def choose_final(text: str, statements: Sequence[Statement]) -> Statement | str:
     if own and (question := _NEXT.search(text, own[0].end)):
         text = text[: question.start()]
         own = [statement for statement in own if statement.end <= len(text)]
+    if not own and statements and _is_only(text, statements):
+        return statements[-1]
     if not own:
         problems = [statement.problem for statement in statements if statement.problem]
         return problems[-1] if problems else "it only mentions, quotes or denies a verdict"
@@ -295,6 +306,16 @@ def choose_final(text: str, statements: Sequence[Statement]) -> Statement | str:
     is_first = is_wordless(text[: others[0].start]) and last.lead in ("announced", "name")
     is_final = _FINAL.search(lines[1]) and not _FINAL.search(lines[0]) and not is_first
     return last if is_final else "ambiguous: it gives two verdicts"
+
+
+def _is_only(text: str, statements: Sequence[Statement]) -> bool:
+    """Whether an object is the only verdict of an answer, and its end, with no word against it before."""
+    last = statements[-1]
+    above, before, _ = _Sentences(text).context(last)
+    lead = above if is_wordless(before) else before
+    is_only = all(statement.value == last.value for statement in statements) and is_wordless(text[last.end :])
+    is_against = has_word(lead, LOST, REPORTED, DENIED, SUPPOSED) or _ELSE.search(lead) or _LIMIT.search(lead)
+    return last.lead == "object" and last.value is not None and is_only and not is_against
 
 
 def _is_open(text: str, last: Statement, later: Statement) -> bool:

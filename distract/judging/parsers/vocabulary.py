@@ -42,7 +42,9 @@ _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0903\u093a-\u094f])+(?:['’][^\W_]+)?"
 ENUMERATED = re.compile(r"(?i)\A[\W_]*(?:step \d+|\d+|[ivx]+)\s?[.):–-][\W_]")
 _PHRASE = re.compile(
     r"(?i)\bby (?:far|a (?:\w+ )?(?:margin|mile|hair))\b|\bhands down\b|\bas a result\b|\ball in all\b|\bfrom me\b|"
-    r"\b(?:beyond|without|no)(?: a| any)? (?:doubt|question|hesitation)\b|\bin (?:the )?(?:\w+ed )?form(?:at)?\b|"
+    r"\b(?:beyond|without|no)(?: a| any)? (?:doubt|question|hesitation)\b|"
+    r"\bin (?:the )?(?:\w+ed )?form(?:at)?\b(?: (?:requested|asked for|you asked for))?|\bfor me\b|"
+    r"\bwhich replaces (?:the|my) \w+(?: above)?\b|"
     r"\b(?:taking )?(?:everything|all things) (?:together|considered)\b|\bfor (?:these|this|that) reasons?\b|"
     r"\bfor this (?:\w+ ){1,3}(?=is\b|:|\Z)|"
     r"\b(?:in|to) (?:conclu\w+|summar\w+|sum up|the end|my (?:view|opinion))\b|\A\W*going with\b|"
@@ -50,7 +52,7 @@ _PHRASE = re.compile(
     r"\bshould (?:read|say|be)\b|\bout of (?:five|ten|a hundred|\d+)\b|"
     r"\bin (?:every|all) (?:respect|way|aspect)s?\b|\bafter \w+ (?:consideration|thought|reflection|comparison)\b|"
     r"\bon (?:reflection|second thoughts?|balance|closer \w+)\b|\bchange (?:it|this|that) to\b|"
-    r"(?<!\bin the )\border(?:,? best first)?(?= is\b|\W*(?::|\Z))|"
+    r"(?<!\bin the )\border(?:,? best first)?(?= is\b| in the (?:\w+ )?form|\W*(?::|\Z))|"
     r"\b(?:ma|la|une) note\b|\A\W*note(?: finale| globale| définitive)?\W*\Z"
 )
 """Announces a conclusion."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from distract.judging.parsers.vocabulary import UNITS
 
@@ -206,11 +206,18 @@ def criteria(names: Sequence[str], number: Words) -> Words:
             if scores.setdefault(name, score) != score:
                 return Unread(f"ambiguous: it gives {name} two scores")
         missing = [name for name in names if name not in scores]
+        for inner in [item for _, item in value if isinstance(item, list)] if not scores and _is_object(value) else ():
+            if not isinstance(result := read(inner), Absent):
+                return result
         if not scores:
             return Absent("no JSON object has a score for each criterion")
         return Unread(f"no score for {', '.join(missing)}") if missing else tuple(scores[name] for name in names)
 
     return Words("(?!)(?P<verdict>)", read)
+
+
+def _is_object(value: object) -> TypeGuard[list[tuple[str, object]]]:
+    return isinstance(value, list) and all(isinstance(item, tuple) for item in value)
 
 
 def _fold_key(key: str) -> str:
