@@ -23,7 +23,8 @@ from distract.judging.parsers.words import Unread
 from distract.judging.verdicts import Grade, certain_judgment, missing_verdict, pick_largest
 
 _COMPARED = words.choices({**OUTCOMES, **NUMBERS})
-_GRADED = words.choices({word: grade for word, grade in GRADES.items() if not word.isdecimal()})
+_GRADED = words.choices({word: GRADES[word] for word in ("yes", "no", "pass", "fail", "passed", "failed", "correct",
+                                                         "incorrect", "true", "false", "c", "p", "i")})  # fmt: skip
 _OUTCOMES: Mapping[str, Outcome] = {"A": "a", "B": "b", "tie": "tie"}
 _LETTERS: Mapping[object, str] = {outcome: letter for letter, outcome in _OUTCOMES.items()}
 _WINNER_NAMES, _SCORE_NAMES = ("winner", "label"), ("score", "value")

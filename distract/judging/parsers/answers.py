@@ -73,6 +73,8 @@ def _is_quoted(text: str, mark: re.Match[str]) -> bool:
 def cut_invented_turns(text: str) -> str:
     """Cut an answer before the next turn that a model invents."""
     for turn in _TURN.finditer(text):
+        if re.match(r"\W*[\"'`“‘«]|> ", turn[0]):
+            continue  # only quoted
         if re.search(r"\w", text[: turn.start()]) or "# instruction" in turn[0].lower():
             return text[: turn.start()].rstrip()
     return text

@@ -95,7 +95,7 @@ def mask_quotations(text: str, verdict: re.Pattern[str], texts: Sequence[str], h
     part = whole.span(whole.lastindex or 0) if whole and is_own else (0, len(text))
     for start, end in _find_quotations(text, part):
         inside = text[start:end]
-        if verdict.search(inside) and not _is_own(text, start, inside, verdict, material):
+        if verdict.search(inside) and not _is_own(text, start, inside, verdict, material, has_lines):
             masked[start:end] = MASK * (end - start)
     for match in deque(verdict.finditer(text), MOST_CHECKED):
         if material.is_copied(text, match, has_lines):
@@ -109,8 +109,12 @@ def _find_quotations(text: str, part: tuple[int, int]) -> Iterator[tuple[int, in
             yield match.span(match.lastindex or 0)
 
 
-def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], material: Material) -> bool:
+def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], material: Material, has_lines: bool) -> bool:
     """Whether the marks only highlight a verdict: it is alone, or is announced as the judge's."""
+    fence = _FENCED.search(text, max(0, start - 80), start) if has_lines else None
+    if fence and not material.has(inside):
+        line = text[text.rfind("\n", 0, max(0, fence.start() - 1)) + 1 : fence.start()].strip()
+        return not line.endswith(":") or is_announcement(line)
     before = _FENCED.sub("", text[max(0, start - 80) : start]).rstrip("\"'`“”«»「『‘>\n ")
     lead = _lead(inside, verdict)
     if lead is None:

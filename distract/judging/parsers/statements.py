@@ -65,11 +65,13 @@ _THUS = re.compile(r"(?i)[;:—–] ?(?:and |so )?(?:therefore|thus|hence|so|ove
 _ONLY = re.compile(r"(?i), (?:only|just|merely|rather) ")
 _JOKED = re.compile(r"(?i)\bthan (?:nothing|none)\b|\bsa(?:id|ys) no(?:body|[- ]one)\b")
 _ELSE = re.compile(
-    r"(?i)\bwould (?:have|get|score|receive|be)\b|\b(?:ideal|perfect|model) (?:answer|response)\b|"
+    r"(?i)\bwould (?:have|get|score|receive|be|look)\b|\b(?:ideal|perfect|model) (?:answer|response)\b|"
     r"\b(?:template|placeholder|schema|example|draft|previous|earlier)\b|\bfor reference\b|\boption \d"
 )
 """Leads to a verdict on something else, or to none."""
+_WOULD = re.compile(r"(?i)\b(?:would|['’]d) be\W*\Z")
 _CONDITION = re.compile(r"(?i)\W*(?:if|unless|suppos(?:e|ing)|assuming)\b")
+_ASIDE = re.compile(r"\A[ *_`]*\([^()\n]*\)")
 _LIMIT = re.compile(r"(?i)\b(?:max|min)(?:imum)?\b|\b(?:highest|possible|average|mean|alone)\b")
 """Leads to an end of the scale, or to the verdict on a part."""
 _EQUATED = re.compile(r"[=←/→×]|[-=]>|[-+*–−] ?\d|<(?!/).*\w")
@@ -102,6 +104,8 @@ def is_own_verdict(above: str, before: str, after: str, statement: Statement) ->
 def _is_marked(above: str, before: str, after: str, lead: Lead) -> bool:
     """Whether a verdict whose form announces it is the judge's own: nothing around it speaks against it."""
     against = (LOST, REPORTED, DENIED, SUPPOSED)
+    if not has_first_word(after, DENIED, SUPPOSED):
+        after = _ASIDE.sub("", after)
     if len(before) > LONG or not (_is_upheld(after) if lead != "any" else not has_first_word(after, *against)):
         return False
     if is_wordless(before):
@@ -121,6 +125,8 @@ def _is_marked(above: str, before: str, after: str, lead: Lead) -> bool:
     if has_word(" ".join(others), REPORTED, SUPPOSED) if is_led else has_word(before, *against):
         return False
     if before.rstrip(" *_`").endswith(":") and _ELSE.search(before):
+        return False
+    if _WOULD.search(before) and not is_first_person(before):
         return False
     is_plainly_led = is_plain(clause) and (is_plain(" ".join(others)) or _REASONED.match(before) is not None)
     return lead == "any" or is_plainly_led
@@ -218,13 +224,19 @@ _CORRECTED = re.compile(
     r"訂正|정정|looking again|re-?(?:check|read)\w*)\b|"
     r"\b(?:I|my) (?:now |must |have to )?(?:change|revise|correct|switch|amend|reconsider|withdraw|retract)\w*\b|"
     r"\b(?:becomes|changed my mind|scratch that|take (?:that|it|this|my \w+|the \w+) back|(?:cannot|can['’]t) stand by|"
-    r"use (?:this|that) (?:one|instead|\w+ instead)|(?:just|only) (?:kidding|joking)|"
+    r"use (?:this|that) (?:one|instead|\w+ instead)|"
+    r"the valid one\b|(?:above|first) (?:one )?is (?:void|invalid|obsolete)|(?:just|only) (?:kidding|joking)|"
     r"(?:ignore|disregard) (?:(?:my|the above|that|this) (?:verdict|choice|rating|score|grade|object)|"
     r"the \w+ above(?! and))|"
     r"(?:revised|corrected|updated|amended|adjusted) (?:\w+ )?(?:verdict|rating|ranking|score|answer))\b|"
     r"\bI(?:['’]m| am) not (?:\w+ )?(?:sure|certain)\W*(?:$|[.!\n])"
 )
 """Withdraws the verdict before it."""
+_KEPT = re.compile(
+    r"(?i)\b(?:keep\w*|stand\w* by|stick\w* (?:with|to)) (?:my|the|this) (?:verdict|score|rating|grade|choice)\b|"
+    r"\b(?:verdict|score|rating|grade|choice) (?:stands|remains|stays)\b|\bnothing to change\b|\bno change\b"
+)
+"""Upholds it after a doubt."""
 _PROVISIONAL = re.compile(
     r"(?i)[^.!?\n]{0,40}\b(?:for now|for the moment|so far|provisional\w*|preliminar\w*|tentative\w*)\b"
 )
@@ -285,7 +297,8 @@ def choose_final(text: str, statements: Sequence[Statement]) -> Statement | str:
     if not own:
         problems = [statement.problem for statement in statements if statement.problem]
         return problems[-1] if problems else "it only mentions, quotes or denies a verdict"
-    if _CORRECTED.search(text[own[-1].end :]):
+    rest = text[own[-1].end :]
+    if _CORRECTED.search(rest) and not _KEPT.search(rest):
         return "it withdraws its verdict"
     last = own[-1]
     # Only the last lines count: further up, a judge may describe a response that refuses.

@@ -50,6 +50,7 @@ _PHRASE = re.compile(
     r"\b(?:in|to) (?:conclu\w+|summar\w+|sum up|the end|my (?:view|opinion))\b|\A\W*going with\b|"
     r"\b(?:by|per|following|under|according to) the (?:rubric|criteria|(?:rating )?scale)\b|\b(?:first|1st) place\b|"
     r"\bshould (?:read|say|be)\b|\bout of (?:five|ten|a hundred|\d+)\b|"
+    r"\bas (?:it|things) stands?\b|"
     r"\bin (?:every|all) (?:respect|way|aspect)s?\b|\bafter \w+ (?:consideration|thought|reflection|comparison)\b|"
     r"\bon (?:reflection|second thoughts?|balance|closer \w+)\b|\bchange (?:it|this|that) to\b|"
     r"(?<!\bin the )\border(?:,? best first)?(?= is\b| in the (?:\w+ )?form|\W*(?::|\Z))|"
