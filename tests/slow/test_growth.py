@@ -14,6 +14,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
+from typing import Any, Literal, NoReturn
 
 from builders import case
 from fuzzer import Fuzz
@@ -22,12 +23,13 @@ from test_constraints_break import HOSTILE
 from distract.core import printable, registry
 from distract.core.attack import Attack
 from distract.core.errors import DistractError
-from distract.core.records import Constraint, Response
+from distract.core.records import Constraint, Reply, Response
 from distract.data import formats, json_stream, prompt_parts
 from distract.data.constraints import breaks, check, parse
 from distract.data.formats import native
 from distract.data.tables import open_table, read_table
 from distract.judging import parsers
+from distract.judging.verdict_spec import parse_spec
 from distract.report import markdown, unread
 from distract.rewriting.fidelity import inspect
 from distract.rewriting.fidelity.facts import differences
@@ -60,8 +62,17 @@ PIECES = (
     "<think></think>", "<|im_end|>", "http://", "www.", "a@", "a.", "a-", "a_", "1,000", "A ", "is ", "not ", "if ",
     "and ", "two ", "<<", "user: ", "in all the ", "hundred ", "it's ", "I think that ", "The cat may sit. ",
     "The cat may sit on it\n", "# user\n", "漢字", "😀", "👩\u200d", "e\u0301", "\u0301", "\u202e", "\ud800", "\x00",
-    "İ",
+    "İ", "Score: 7 ", "Score: [", "score=", "Winner: A or ", '{"score": 7} ', "{'score': 7,} ", "{'", "★", "\\boxed{",
+    "<|channel|>final<|message|>", "Score: 3+", "~~7~~ ",
 )  # fmt: skip
+VERDICTS: dict[str, dict[str, Any]] = {
+    "after a marker": {"marker": "Score:", "scale": [0, 10]},
+    "a word after a marker": {"marker": "Winner:", "words": ["A", "B", "tie"]},
+    "by an expression": {"regex": r"score=(?P<score>\w+)", "scale": [0, 10]},
+    "in JSON": {"json": "$.score", "scale": [0, 10]},
+    "by criteria": {"criteria": {"accuracy": 2, "style": 1}, "scale": [0, 10]},
+    "in the last line": {"scale": [0, 10]},
+}
 PLACES = ("alone", "beginning", "middle", "end")
 
 
@@ -119,6 +130,9 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
     for form in (parsers.BRACKETS, parsers.GRADED, parsers.JSON, parsers.LETTER, parsers.OUTPUT, parsers.RANKING):
         for name in ("alone", "before it", "behind it", "in quotation marks"):
             yield f"read {form.name}: {name}", partial(_read, form, name)
+    for kind, table in VERDICTS.items():
+        for name in ("alone", "before it", "behind it", "in quotation marks"):
+            yield f"read {kind}: {name}", partial(_read_own, table, name)
     yield "restyle", lambda text: changes.restyle_response(case(), Response("x", (text,)))
     yield (
         "restyle, with a format",
@@ -177,6 +191,23 @@ def _read(form: parsers.Format, where: str, text: str) -> None:
         "in quotation marks": f'"{text}{verdict}" {verdict}',
     }
     form.read(answers[where], list(labels), (text, TEXT, text + verdict), where == "behind it")
+
+
+def _read_own(table: dict[str, Any], where: str, text: str) -> None:
+    spec = parse_spec(table, "words" in table, _refuse)
+    (_, verdict), *_ = spec.outcomes()
+    answers = {
+        "alone": text,
+        "before it": f"{text}\n{verdict}",
+        "behind it": f"{verdict}{text}",
+        "in quotation marks": f'"{text}{verdict}" {verdict}',
+    }
+    finish: Literal["length", "stop"] = "length" if where == "behind it" else "stop"
+    spec.read(Reply(answers[where], finish=finish), "", (text, TEXT, text + verdict))
+
+
+def _refuse(problem: str, field: str) -> NoReturn:
+    raise ValueError(f"{field}: {problem}")
 
 
 def _cases(text: str) -> None:
