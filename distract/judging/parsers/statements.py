@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Literal
 
 from distract.core.vocabulary import any_of, compile_words
+from distract.judging.parsers.answers import line_start
 from distract.judging.parsers.vocabulary import (
     AGAINST,
     ENUMERATED,
@@ -58,16 +59,15 @@ _LIMIT = compile_words(r"\b<limit>\b")
 _EQUATED = re.compile(r"[=←/→×]|[-=]>|[-+*–−] ?\d|<(?!/).*\w")
 
 
-def is_own_verdict(above: str, before: str, after: str, statement: Statement) -> bool:
+def is_own_verdict(context: Context, statement: Statement) -> bool:
     """Whether a verdict is the judge's own, from the line above it and the rest of its sentence."""
-    label, is_name = statement.label or None, statement.lead == "name"
-    if statement.lead in MARKED:
-        return _is_marked(above, before, after, statement.lead)
-    if (
-        len(before) > LONG
-        or not _is_upheld(after)
-        or (is_name and "better" not in words(_strip_reasons(after) or before))
-    ):
+    above, before, after, label = context.above, context.before, context.after, statement.label
+    if len(before) > LONG:
+        return False
+    if statement.is_marked:
+        return _is_marked(context, statement.lead)
+    is_name = statement.lead == "name"
+    if not _is_upheld(after) or (is_name and "better" not in words(_strip_reasons(after) or before)):
         return False
     is_below = is_wordless(before) and not is_name
     if is_below and after.startswith(":"):
@@ -82,11 +82,12 @@ def is_own_verdict(above: str, before: str, after: str, statement: Statement) ->
     return is_wordless(lead) or is_announcement(lead, label) or _is_conclusion(lead, label, is_below)
 
 
-def _is_marked(above: str, before: str, after: str, lead: Lead) -> bool:
+def _is_marked(context: Context, lead: Lead) -> bool:
     """Whether a verdict whose form announces it is the judge's own: nothing around it speaks against it."""
+    above, before, after = context.above, context.before, context.after
     if not has_first_word(after, "denied", "supposed"):
         after = _ASIDE.sub("", after)
-    if len(before) > LONG or not (_is_upheld(after) if lead != "any" else not has_first_word(after, *AGAINST)):
+    if not _is_upheld(after) if lead != "any" else has_first_word(after, *AGAINST):
         return False
     if is_wordless(before):
         if _CORRECTED.search(above):
@@ -98,8 +99,6 @@ def _is_marked(above: str, before: str, after: str, lead: Lead) -> bool:
         return not (_OPENS.search(above) and (exposing or _ELSE.search(above)))
     if ENUMERATED.fullmatch(before) or is_announcement(before):
         return True
-    if correction := _CORRECTED.match(before):
-        before = before[correction.end() :]
     *others, clause = _CLAUSE.split(before)
     is_led = lead != "plain" and not is_wordless(clause) and is_plain(clause)
     if has_word(" ".join(others), "reported", "supposed") if is_led else has_word(before, *AGAINST):
@@ -118,21 +117,17 @@ def _is_lead(above: str) -> bool:
     return is_heading or is_announcement(re.split(r"[,;.]", above.rstrip(":"))[-1])
 
 
-def _is_conclusion(lead: str, label: str | None, is_below: bool) -> bool:
+def _is_conclusion(lead: str, label: str, is_below: bool) -> bool:
     """Whether the last clause of a sentence announces a verdict, and the others are the judge's reasons for it."""
     *others, clause = _CLAUSE.split(lead)
     context = words(" ".join(others))
     if has_word(" ".join(context), "supposed") or _HYPOTHETICAL.match(lead):
         return False
-    reasons = [*others, clause]
-    while len(reasons) > 1 and is_announcement(reasons[0]):
-        reasons.pop(0)
     is_reported = has_word(" ".join(context), "reported")
     is_paused = _PAUSED.search(lead[: -len(clause)]) is not None or is_plain(others[-1] if others else "x")
-    has_reason = _REASONED.match(lead) or _REASONED.match(reasons[0])
-    is_reasoned = not is_reported and bool(has_reason or (is_paused and _REASONED.match(clause)))
+    is_reasoned = not is_reported and bool(_REASONED.match(lead) or (is_paused and _REASONED.match(clause)))
     if is_announcement(clause, label):
-        is_own = is_first_person(clause) or len(names(clause)) > 0
+        is_own = _has_person(clause)
         if is_paused and is_own and context:
             return is_reasoned or not has_word(context[-1], "reported", "denied")
         return is_reasoned or (
@@ -140,11 +135,16 @@ def _is_conclusion(lead: str, label: str | None, is_below: bool) -> bool:
         )
     if lead.endswith(","):
         return is_reasoned
-    if is_below and has_reason and is_reasoned:
+    if is_below and is_reasoned:
         return not has_word(clause, *AGAINST)
     first = next(filter(words, others), "")
-    is_stated = is_announcement(first, label) and (is_first_person(first) or len(names(first)) > 0)
+    is_stated = is_announcement(first, label) and _has_person(first)
     return is_stated and not is_reported and not has_word(lead, "lost")
+
+
+def _has_person(clause: str) -> bool:
+    """Whether a clause is in the first person or names a response."""
+    return is_first_person(clause) or len(names(clause)) > 0
 
 
 def _is_upheld(after: str) -> bool:
@@ -183,11 +183,28 @@ class Statement:
     lead: Lead = "announced"
     problem: str = ""  # why it has no value
 
+    @property
+    def is_marked(self) -> bool:
+        """Whether its form announces it."""
+        return self.lead in ("plain", "object", "any")
 
-MARKED = ("plain", "object", "any")
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What stands around a verdict: the line that leads to its sentence, and its sentence before and after it."""
+
+    above: str
+    before: str
+    after: str
+
+    @property
+    def lead(self) -> str:
+        """What leads to the verdict."""
+        return self.above if is_wordless(self.before) else self.before
+
+
 _CAPITAL = re.compile(r"[\s)\]}*_`]*\s(?=[A-Z][a-z'])")
 """A new sentence after a verdict without a full stop."""
-_INSIDE = tuple(')]:;"”»')
 _NEAR = 400
 """Characters to read on either side of a verdict."""
 _SENTENCE = re.compile(
@@ -243,73 +260,74 @@ _DISOWNED = compile_words(
 
 def choose_final(text: str, statements: Sequence[Statement]) -> Statement | str:
     """Return the final verdict, or why there is none."""
-    own = _select_own(text, statements) if statements else []
+    sentences = _Sentences(text)
+    own = _select_own(text, statements, sentences)
     if (question := _NEXT.match(text)) and _NEXT.search(text, question.end()):
         return "it invents questions instead of answering"
     if own and (question := _NEXT.search(text, own[0].end)):
         text = text[: question.start()]
         own = [statement for statement in own if statement.end <= len(text)]
-    if not own and statements and _is_only(text, statements):
-        return statements[-1]
+    last = own[-1] if own else statements[-1]
+    if not own and _is_only(text, statements, sentences.context(last)):
+        return last
     if not own:
         problems = [statement.problem for statement in statements if statement.problem]
         return problems[-1] if problems else "it only mentions, quotes or denies a verdict"
-    rest = text[own[-1].end :]
+    rest = text[last.end :]
     if _CORRECTED.search(rest) and not _KEPT.search(rest):
         return "it withdraws its verdict"
-    last = own[-1]
     # Only the last lines count: further up, a judge may describe a response that refuses.
-    line = text.rfind("\n", 0, last.start)
-    if _REFUSED.search(text, (line if last.lead in MARKED else text.rfind("\n", 0, max(0, line))) + 1):
+    line = line_start(text, last.start)
+    if _REFUSED.search(text, line if last.is_marked else line_start(text, max(0, line - 1))):
         return "it refuses a verdict"
     later = [one for one in statements if last.end <= one.start < one.end <= len(text) and one.value != last.value]
-    if any(_is_open(text, last, one) for one in later):
+    if any(_is_open(text, last, one, sentences) for one in later):
         return "ambiguous: another verdict follows"
     others = [statement for statement in own if statement.value != last.value]
-    between = text[others[-1].end : last.end if last.lead in MARKED else last.start] if others else ""
+    between = text[others[-1].end : last.end if last.is_marked else last.start] if others else ""
     if not others or _CORRECTED.search(between) or _PROVISIONAL.match(between):
         return last
-    lines = [text[text.rfind("\n", 0, s.start) + 1 : s.start] for s in (others[-1], last)]
-    if last.lead in MARKED:
-        leads = [_Sentences(text).context(statement)[0] for statement in (others[-1], last)]
-        lines = [lead.rstrip(": ") if is_wordless(line) else line for line, lead in zip(lines, leads, strict=True)]
-    is_first = is_wordless(text[: others[0].start]) and last.lead in ("announced", "name")
-    is_final = _FINAL.search(lines[1]) and not _FINAL.search(lines[0]) and not is_first
+    before, line_before = (_line_before(text, statement, sentences) for statement in (others[-1], last))
+    is_first = is_wordless(text[: others[0].start]) and not last.is_marked
+    is_final = _FINAL.search(line_before) and not _FINAL.search(before) and not is_first
     return last if is_final else "ambiguous: it gives two verdicts"
 
 
-def _is_only(text: str, statements: Sequence[Statement]) -> bool:
+def _line_before(text: str, statement: Statement, sentences: _Sentences) -> str:
+    """Return what leads to a verdict on its line, or the line above if its form announces it."""
+    line = text[line_start(text, statement.start) : statement.start]
+    is_below = statement.is_marked and is_wordless(line)
+    return sentences.context(statement).above.rstrip(": ") if is_below else line
+
+
+def _is_only(text: str, statements: Sequence[Statement], context: Context) -> bool:
     """Whether an object is the only verdict of an answer, and its end, with no word against it before."""
     last = statements[-1]
-    above, before, _ = _Sentences(text).context(last)
-    lead = above if is_wordless(before) else before
     is_only = all(statement.value == last.value for statement in statements) and is_wordless(text[last.end :])
-    is_against = has_word(lead, *AGAINST) or _ELSE.search(lead) or _LIMIT.search(lead)
+    is_against = has_word(context.lead, *AGAINST) or _ELSE.search(context.lead) or _LIMIT.search(context.lead)
     return last.lead == "object" and last.value is not None and is_only and not is_against
 
 
-def _is_open(text: str, last: Statement, later: Statement) -> bool:
+def _is_open(text: str, last: Statement, later: Statement, sentences: _Sentences) -> bool:
     """Whether a verdict that follows the last one of the judge's own may be its own all the same."""
-    sentences = _Sentences(text)
-    above, before, after = sentences.context(later)
-    lead = above if is_wordless(before) else before
-    is_against = has_word(lead, *AGAINST)
+    context = sentences.context(later)
     # The end of an answer is where its verdict is expected.
-    is_requested = later.lead == "name" and "therefore" in words(before)
+    is_requested = later.lead == "name" and "therefore" in words(context.before)
     is_end = is_wordless(text[sentences.end(later) if is_requested else later.end :])
-    if last.lead in MARKED:
-        if is_end:
-            return not (has_word(lead, "reported") or _LIMIT.search(lead))
-        is_denied = has_first_word(after, *AGAINST) or _QUESTION.match(after)
-        return not (is_against or is_denied or _ELSE.search(lead))
-    is_final = _FINAL.search(text[text.rfind("\n", 0, last.start) + 1 : last.start])
+    if last.is_marked and is_end:
+        return not (has_word(context.lead, "reported") or _LIMIT.search(context.lead))
+    if has_word(context.lead, *AGAINST):
+        return False
+    if last.is_marked:
+        is_denied = has_first_word(context.after, *AGAINST) or _QUESTION.match(context.after)
+        return not (is_denied or _ELSE.search(context.lead))
+    is_final = _FINAL.search(text[line_start(text, last.start) : last.start])
     is_apart = _SENTENCE.search(text, last.end, later.start)
-    return bool(is_end and is_apart and not (is_final or is_against or _LIMIT.search(lead)))
+    return bool(is_end and is_apart and not (is_final or _LIMIT.search(context.lead)))
 
 
-def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
+def _select_own(text: str, statements: Sequence[Statement], sentences: _Sentences) -> list[Statement]:
     """Select the judge's own verdicts; verdicts listed side by side are only the options."""
-    sentences = _Sentences(text)
     listed = {
         side.start
         for left, right in pairwise(statements)
@@ -322,7 +340,7 @@ def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
         for statement in statements
         if statement.start not in listed
         and not sentences.is_disowned(statement)
-        and is_own_verdict(*sentences.context(statement), statement)
+        and is_own_verdict(sentences.context(statement), statement)
     ]
 
 
@@ -349,7 +367,7 @@ class _Sentences:
     def end(self, statement: Statement) -> int:
         """Return the end of a verdict's sentence."""
         end = statement.end
-        is_whole = self._text[end - 1] in ".!" or (statement.lead in MARKED and _CAPITAL.match(self._text, end))
+        is_whole = self._text[end - 1] in ".!" or (statement.is_marked and _CAPITAL.match(self._text, end))
         return end if is_whole else self._ends[bisect_left(self._ends, end)]
 
     def is_disowned(self, statement: Statement) -> bool:
@@ -359,8 +377,8 @@ class _Sentences:
             self._disowned[end] = _DISOWNED.match(self._text, end) is not None
         return self._disowned[end]
 
-    def context(self, statement: Statement) -> tuple[str, str, str]:
-        """Return the line that leads to a verdict's sentence, and the text before and after it in the sentence."""
+    def context(self, statement: Statement) -> Context:
+        """Return what stands around a verdict."""
         text = self._text
         start = self._starts[bisect_right(self._starts, statement.start) - 1]
         line = self._lines[bisect_right(self._lines, statement.start) - 1]
@@ -372,14 +390,14 @@ class _Sentences:
             # In a table "conclusion" may name a part of the responses.
             column = bisect_left(self._bars, statement.start) - bisect_left(self._bars, line)
             parts = ["part of"] if re.search(r"(?i)\b(?:conclu\w+|fazit)\b", " ".join(left)) else []
-            return self._column_head(line, column), " ".join([*parts, *left, own]), after.split("|")[0]
+            return Context(self._column_head(line, column), " ".join([*parts, *left, own]), after.split("|")[0])
         start = max(start, first)
         before = text[start : statement.start]
-        if statement.lead in MARKED and is_wordless(before) and before.strip(" *_`\n"):
+        if statement.is_marked and is_wordless(before) and before.strip(" *_`\n"):
             start = max(line, first)  # a full stop in brackets or quotation marks ends no sentence
         start = max([start, *(gap.end() for gap in _CLOSED.finditer(text, start, statement.start))])
         before = text[start : statement.start]
-        return self._find_lead(start, statement.label, is_wordless(before)), before, after
+        return Context(self._find_lead(start, statement.label, is_wordless(before)), before, after)
 
     def _find_lead(self, start: int, label: str, is_below: bool) -> str:
         """Return the line or sentence before a position if it leads there: a heading, a question, a loser's name."""
