@@ -99,6 +99,8 @@ def _is_marked(context: Context, lead: Lead) -> bool:
         return not (_OPENS.search(above) and (exposing or _ELSE.search(above)))
     if ENUMERATED.fullmatch(before) or is_announcement(before):
         return True
+    if correction := _CORRECTED.match(before):
+        before = before[correction.end() :]
     *others, clause = _CLAUSE.split(before)
     is_led = lead != "plain" and not is_wordless(clause) and is_plain(clause)
     if has_word(" ".join(others), "reported", "supposed") if is_led else has_word(before, *AGAINST):
@@ -125,7 +127,11 @@ def _is_conclusion(lead: str, label: str, is_below: bool) -> bool:
         return False
     is_reported = has_word(" ".join(context), "reported")
     is_paused = _PAUSED.search(lead[: -len(clause)]) is not None or is_plain(others[-1] if others else "x")
-    is_reasoned = not is_reported and bool(_REASONED.match(lead) or (is_paused and _REASONED.match(clause)))
+    reasons = [*others, clause]
+    while len(reasons) > 1 and is_announcement(reasons[0]):
+        reasons.pop(0)
+    has_reason = _REASONED.match(lead) or _REASONED.match(reasons[0])
+    is_reasoned = not is_reported and bool(has_reason or (is_paused and _REASONED.match(clause)))
     if is_announcement(clause, label):
         is_own = _has_person(clause)
         if is_paused and is_own and context:
@@ -135,7 +141,7 @@ def _is_conclusion(lead: str, label: str, is_below: bool) -> bool:
         )
     if lead.endswith(","):
         return is_reasoned
-    if is_below and is_reasoned:
+    if is_below and has_reason and is_reasoned:
         return not has_word(clause, *AGAINST)
     first = next(filter(words, others), "")
     is_stated = is_announcement(first, label) and _has_person(first)
