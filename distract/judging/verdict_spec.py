@@ -156,7 +156,9 @@ def parse_spec(table: Mapping[str, Any], is_pair: bool, fail: Complain) -> Verdi
     for key in ways:
         if not isinstance(table[key], str) or not remove_markup(table[key]).strip():
             fail(f"expected a text, found {table[key]!r}", key)
-        place = _PLACES[key](table[key], fail, ("score",) if "scale" in table else ("verdict", "score")[: 2 - is_pair])
+        place = _parse_place(
+            key, table[key], ("score",) if "scale" in table else ("verdict", "score")[: 2 - is_pair], fail
+        )
     if is_pair:
         for key in ("scale", "criteria", "better", "pass_mark"):
             if key in table:
@@ -170,33 +172,28 @@ def parse_spec(table: Mapping[str, Any], is_pair: bool, fail: Complain) -> Verdi
     return parse_score(place, table, fail)
 
 
-def _parse_marker(marker: str, fail: Complain, groups: Sequence[str]) -> Place:
-    return places.Marker(marker)
-
-
-def _parse_regex(pattern: str, fail: Complain, groups: Sequence[str]) -> Place:
+def _parse_place(key: str, text: str, groups: Sequence[str], fail: Complain) -> Place:
+    """Read where a verdict stands; a regular expression has one of some groups."""
+    if key == "marker":
+        return places.Marker(text)
+    if key == "json":
+        steps = parse_path(text)
+        if not steps and text.strip() != "$":
+            fail(f"expected a path such as $.score or result.scores[0], found {repr(text)[:80]}", key)
+        return places.Path(steps)
     try:
-        expression = re.compile(pattern)
+        expression = re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
-        fail(f"is not a regular expression ({error})", "regex")
+        fail(f"is not a regular expression ({error})", key)
     group = next((name for name in groups if name in expression.groupindex), "")
     if not group:
         kind = {"verdict": "word", "score": "number"}[groups[0]]
-        fail(f"expected a named group for the {kind}: (?P<{groups[0]}>…)", "regex")
+        fail(f"expected a named group for the {kind}: (?P<{groups[0]}>…)", key)
     return places.Pattern(expression, group)
 
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,4})\]")
 _MOST_STEPS = 32
-
-
-def _parse_json(path: str, fail: Complain, groups: Sequence[str]) -> Place:
-    if path.strip() == "$":
-        return places.Path(())
-    steps = parse_path(path)
-    if not steps:
-        fail(f"expected a path such as $.score or result.scores[0], found {repr(path)[:80]}", "json")
-    return places.Path(steps)
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:
@@ -207,22 +204,14 @@ def parse_path(path: str) -> tuple[str | int, ...]:
     return steps if spelled == rest and steps and isinstance(steps[0], str) and len(steps) <= _MOST_STEPS else ()
 
 
-_PLACES: Mapping[str, Callable[[str, Complain, Sequence[str]], Place]] = {
-    "marker": _parse_marker,
-    "regex": _parse_regex,
-    "json": _parse_json,
-}
-
-
 def _parse_outcomes(listed: object, fail: Complain) -> Mapping[str, Outcome]:
     """Read a list of words with a meaning of their own, or a table of words by meaning."""
     meanings: dict[str, Outcome] = {}
     if isinstance(listed, list):
         for word in listed:
-            outcome = MEANINGS.get(fold(word)) if isinstance(word, str) else None
-            if outcome is None:
+            if not isinstance(word, str) or fold(word) not in MEANINGS:
                 fail(f'the meaning of {word!r} is open; write words = {{a = "…", b = "…", tie = "…"}}', "words")
-            meanings[word] = outcome
+            meanings[word] = MEANINGS[fold(word)]
     elif isinstance(listed, Mapping):
         for outcome, value in listed.items():
             if outcome not in ("a", "b", "tie"):

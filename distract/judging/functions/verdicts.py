@@ -139,17 +139,18 @@ def _parse(reply: Reply) -> dict[str, Any]:
 
 def _read(value: object, names: tuple[str, ...], read: Any) -> Reply:
     try:
-        inner, reason = value, ""
-        if not isinstance(value, str | bytes | Real) and (name := _first_name(value, names)):
-            inner = _get(value, name)
-            reason = next((str(text) for each in _REASON_NAMES if (text := _get(value, each)) is not None), "")
+        inner, reason = value, None
+        if not isinstance(value, str | bytes | Real) and (named := _get_first(value, names)) is not None:
+            inner, reason = named, _get_first(value, _REASON_NAMES)
         verdict = read(_plain(inner))
     except _UnreadableError as error:
         text = value[:MAX_REASON] if isinstance(value, str) else show(value)
         return Reply(text=text, failure=f"returned {show(value)}; {error}")
     except PLUGIN_ERRORS as error:  # the value's own attributes and methods are foreign code
         return Reply(failure=f"returned a {type(value).__name__} that cannot be read: {describe_error(error)}"[:300])
-    return Reply(text=dump_json({**verdict, **({"reason": reason[:MAX_REASON]} if reason else {})}))
+    return Reply(
+        text=dump_json({**verdict, **({"reason": str(reason)[:MAX_REASON]} if reason not in (None, "") else {})})
+    )
 
 
 def _read_winner(value: object) -> dict[str, Any]:
@@ -201,12 +202,10 @@ def _plain(value: object) -> object:
     return item()
 
 
-def _first_name(value: object, names: tuple[str, ...]) -> str | None:
-    return next((name for name in names if _get(value, name) is not None), None)
-
-
-def _get(value: object, name: str) -> object:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+def _get_first(value: object, names: tuple[str, ...]) -> object:
+    """Return the first value that an object has under some names, or None."""
+    values = (value.get(name) if isinstance(value, Mapping) else getattr(value, name, None) for name in names)
+    return next((one for one in values if one is not None), None)
 
 
 def show(value: object) -> str:

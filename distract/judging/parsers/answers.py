@@ -89,6 +89,11 @@ def normalise_text(text: str) -> str:
     return _SPEAKER.sub("", _LINES.sub("\n", _SPACE.sub(" ", text)).strip(), count=1).strip()
 
 
+def line_start(text: str, position: int) -> int:
+    """Return the start of the line of a position."""
+    return text.rfind("\n", 0, position) + 1
+
+
 def find_line(text: str, own: str, line: int) -> int:
     """Find a line of the judge's own words in the text that ends with them; 0 if none does."""
     is_end = text.endswith(own.lstrip(" "))  # a space replaces thoughts

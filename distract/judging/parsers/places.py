@@ -10,7 +10,7 @@ import json
 import re
 import signal
 import threading
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,9 +20,9 @@ from operator import attrgetter, itemgetter
 from types import FrameType
 from typing import Any
 
-from distract.judging.parsers.answers import find_objects, tighten_json
+from distract.judging.parsers.answers import find_objects, line_start, tighten_json
 from distract.judging.parsers.quotations import MASK, Material, mask_quotations
-from distract.judging.parsers.statements import Lead, Statement
+from distract.judging.parsers.statements import LONG, Lead, Statement
 from distract.judging.parsers.vocabulary import LONGEST, is_announcement, is_plain, is_wordless
 from distract.judging.parsers.words import Absent, Unread, Words, fold, remove_markup
 
@@ -301,12 +301,12 @@ _TEMPLATE = re.compile(r"(?i)\bor\b|[/|<…]|\.\.")
 
 
 def _begins_line(text: str, start: int) -> bool:
-    return is_wordless(text[text.rfind("\n", 0, start) + 1 : start])
+    return is_wordless(text[line_start(text, start) : start])
 
 
 def _is_closing(text: str, start: int, end: int) -> bool:
     """Whether a part ends the answer, on lines of its own or announced as the verdict."""
-    line = text[text.rfind("\n", 0, start) + 1 : start]
+    line = text[line_start(text, start) : start]
     return not _GOES_ON.search(text, end) and (is_wordless(line) or is_announcement(line))
 
 
@@ -319,11 +319,9 @@ class LastLine(Place):
         """Read the last line that has a word, a number or a star."""
         if cut:
             return Verdicts(text, (), missing="truncated")
-        end = len(text)
-        while end > 0 and not re.search(r"[\w★⭐]", text[text.rfind("\n", 0, end) + 1 : end]):
-            end = text.rfind("\n", 0, end)
-        start = text.rfind("\n", 0, max(end, 0)) + 1
-        line = text[start : max(end, 0)]
+        *_, line = [part for part in text.split("\n") if re.search(r"[\w★⭐]", part)] or [""]
+        start = text.rfind(line)
+        end = start + len(line)
         bare = _match_bare(remove_markup(line), words, is_plain)
         if bare is None:
             return Verdicts(text, (), missing="its last line holds something else than the verdict")
@@ -341,8 +339,8 @@ _LINE = re.compile(
     rf"(?im)^{_MARK}output\s*\(\s*([ab])\s*\){_MARK}[.!]?{_MARK}"
     r"(?: ?\((?!\W*[ab]\W*\)|.*\b(?:output|wrong|incorrect|wors\w+)\b).*\)[.!]?)?$"
 )
-_THEREFORE = re.compile(r"(?i)\btherefore\b")
-_STOP = re.compile(r"[.!?\n]")
+_THEREFORE = re.compile(r"(?i)\btherefore\b[^.!?\n]*\Z")
+_STOPPED = re.compile(r"[^.!?\n]*[.!]")
 _BEGUN = re.compile(rf"(?i)\btherefore,?\s+{_MARK}output\s*\(\s*([ab])\s*\){_MARK}\Z")
 
 
@@ -359,20 +357,16 @@ class Sentence(Place):
         statements = [make_statement(words, line[1], line.start(), line.end(1) + 1) for line in ends[:is_alone]]
         alone = {statement.value for statement in statements}
         begun = _BEGUN.search(own[-60:]) if cut else None
-        stops = [-1, *(stop.start() for stop in _STOP.finditer(own))]
-        therefores = [-1, *(word.end() for word in _THEREFORE.finditer(own))]
         for match in outputs:
-            start = match.start()
-            statement = make_statement(
-                words, match[1], start, match.start("better") if match["better"] else match.end(), lead="name"
-            )
+            start, end = match.span()
             if not re.search(r"\b(?:better|best|winner)\b", own[max(0, start - 60) : match.end(1) + 100]):
                 continue
+            statement = make_statement(
+                words, match[1], start, match.start("better") if match["better"] else end, "name"
+            )
             # In a cut answer only the requested sentence counts, with two exceptions: a sentence with the same output
             # as a requested one that had begun, and a sentence that contradicts an output alone on its line.
-            has_therefore = therefores[bisect_right(therefores, start) - 1] > stops[bisect_left(stops, start) - 1]
-            following = bisect_left(stops, match.end())
-            is_requested = has_therefore and following < len(stops) and own[stops[following]] in ".!"
+            is_requested = _THEREFORE.search(own[max(0, start - LONG) : start]) and _STOPPED.match(own, end, end + LONG)
             is_begun = begun and begun[1].lower() == match[1].lower()
             if not cut or is_requested or alone - {statement.value} or is_begun:
                 statements.append(statement)

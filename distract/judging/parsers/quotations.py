@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from distract.judging.parsers.answers import line_start
 from distract.judging.parsers.vocabulary import LONGEST, announcement_start, is_announcement
 
 MASK = "\x00"
@@ -59,7 +60,7 @@ class Material:
         """Whether a verdict occurs in the texts with more of the same words around it than by chance."""
         if not self._copies:
             return False
-        begin, end = text.rfind("\n", 0, match.start()) + 1, (text.find("\n", match.end()) + 1 or len(text) + 1) - 1
+        begin, end = line_start(text, match.start()), (text.find("\n", match.end()) + 1 or len(text) + 1) - 1
         if has_lines and not _WORD.search(text, begin, match.start()):
             return bool(_WORD.search(text, end)) and self.has(text[begin:end])
         starts = [announcement_start(text, match.start())]
@@ -113,7 +114,7 @@ def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], materi
     """Whether the marks only highlight a verdict: it is alone, or is announced as the judge's."""
     fence = _FENCED.search(text, max(0, start - 80), start) if has_lines else None
     if fence and not material.has(inside):
-        line = text[text.rfind("\n", 0, max(0, fence.start() - 1)) + 1 : fence.start()].strip()
+        line = text[line_start(text, max(0, fence.start() - 1)) : fence.start()].strip()
         return not line.endswith(":") or is_announcement(line)
     before = _FENCED.sub("", text[max(0, start - 80) : start]).rstrip("\"'`“”«»「『‘>\n ")
     lead = _lead(inside, verdict)
@@ -125,9 +126,8 @@ def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], materi
         return not is_block or not material.has(inside)
     if is_block and _WORD.search(lead) and not _WORD.search(text, start + len(inside)) and not before.endswith(":"):
         return not material.has(inside)
-    is_alone = not _WORD.search(text, text.rfind("\n", 0, start) + 1, start) and not _GOES_ON.match(
-        text, start + len(inside)
-    )
+    begins_line = not _WORD.search(text, line_start(text, start), start)
+    is_alone = begins_line and not _GOES_ON.match(text, start + len(inside))
     return is_alone and _ENDED.search(before) is not None and not material.has(inside)
 
 

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from distract.core.vocabulary import any_of, compile_words
+from distract.judging.parsers.answers import line_start
 from distract.judging.parsers.vocabulary import (
-    DENIED,
+    AGAINST,
     ENUMERATED,
     LONGEST,
-    LOST,
-    REPORTED,
-    SUPPOSED,
     has_first_word,
     has_word,
     is_announcement,
@@ -33,29 +32,15 @@ from distract.judging.parsers.vocabulary import (
 )
 from distract.judging.parsers.words import Value
 
-_CLAUSE = re.compile(
-    r"[,;:—–()，、；。]|\s-\s|(?<=\w) (?=I\b)|所以|因此|但|\b(?:and|but|because|since|although|though|while|"
-    r"whereas|und|aber|et|mais|y|pero|ma|mas|и|а|но)\b"
-)
+_CLAUSE = re.compile(rf"[,;:—–()，、；。]|\s-\s|(?<=\w) (?=I\b)|所以|因此|但|\b{any_of('conjunction')}\b")
 _PAUSED = re.compile(r"(?<!\W)(?:(?<=\band)|(?<=\bbut)|(?<=\bso)|(?=\W*?[-,;—–.)]))\W*+\Z")
-_REASONED = re.compile(
-    r"(?i)[\W_]*(?:therefore|thus|hence|so(?! far)|based|considering|given|since|because|after|having|comparing|"
-    r"weighing|while|although|though|despite|overall|by|taken|in (?:conclusion|summary|this case|the end)|however|"
-    r"taking|between|for(?=[^,]*,[^,]*,))\b"
-)
+_REASONED = compile_words(r"[\W_]*<reasoned>\b")
 """Begins the judge's own reasons for its verdict."""
 _OPENS = re.compile(r"(?::|\b(?:line|sentence|text|label|string|words))\Z")
 _CONCEDED = re.compile(r"(?i)\beven if\b|\bif (?:I|we|one|you) (?:have to|must)\b")
 _HYPOTHETICAL = re.compile(r"(?i)\W*(?:had|were|should)\b")
-_BECAUSE = re.compile(
-    r"(?i)[\W_]*(?:because|since|given|due|as (?:it|its|only|both|they|assistant|response|output)|while|whereas|"
-    r"although|though|but|over|than|and|for (?:its|this|several|many|two|these))\b(?!/)"
-)
-_BETTER = re.compile(
-    r"\bmore (?:aligned|effective|accurate|helpful|complete|comprehensive|precise|useful|relevant|convincing)\b.*|"
-    r"\Afollows the (?:format )?(?:requirements|instructions?|format) better|"
-    r"\bbetter at (?:following|executing|meeting) the (?:\w+ )?(?:requirements|instructions?|format)\b"
-)
+_BECAUSE = compile_words(r"[\W_]*<because>\b(?!/)")
+_BETTER = compile_words("<better>")
 _QUESTION = re.compile(r"[^\"“]*\?[\s*_]*\Z")
 _ASPECT = re.compile(r"(?i).*\bbetter(?: than [^,.;]{1,30}|,? but|\W*\()\W*(?:only |just )?(?:in|on|for|when)\b")
 LONG = 1200
@@ -63,30 +48,26 @@ LONG = 1200
 _DEDUCTED = re.compile(r"(?i)\W*(?:so )?I(?: would|['’]d)? (?:deduct|take|subtract|dock)\b[^:.?!]{0,100}")
 _THUS = re.compile(r"(?i)[;:—–] ?(?:and |so )?(?:therefore|thus|hence|so|overall|in conclusion|my verdict)\W*\Z")
 _ONLY = re.compile(r"(?i), (?:only|just|merely|rather) ")
-_JOKED = re.compile(r"(?i)\bthan (?:nothing|none)\b|\bsa(?:id|ys) no(?:body|[- ]one)\b")
-_ELSE = re.compile(
-    r"(?i)\bwould (?:have|get|score|receive|be|look)\b|\b(?:ideal|perfect|model) (?:answer|response)\b|"
-    r"\b(?:template|placeholder|schema|example|draft|previous|earlier)\b|\bfor reference\b|\boption \d"
-)
+_JOKED = compile_words(r"\b<joked>\b")
+_ELSE = compile_words(r"\b<elsewhere>\b")
 """Leads to a verdict on something else, or to none."""
 _WOULD = re.compile(r"(?i)\b(?:would|['’]d) be\W*\Z")
 _CONDITION = re.compile(r"(?i)\W*(?:if|unless|suppos(?:e|ing)|assuming)\b")
 _ASIDE = re.compile(r"\A[ *_`]*\([^()\n]*\)")
-_LIMIT = re.compile(r"(?i)\b(?:max|min)(?:imum)?\b|\b(?:highest|possible|average|mean|alone)\b")
+_LIMIT = compile_words(r"\b<limit>\b")
 """Leads to an end of the scale, or to the verdict on a part."""
 _EQUATED = re.compile(r"[=←/→×]|[-=]>|[-+*–−] ?\d|<(?!/).*\w")
 
 
-def is_own_verdict(above: str, before: str, after: str, statement: Statement) -> bool:
+def is_own_verdict(context: Context, statement: Statement) -> bool:
     """Whether a verdict is the judge's own, from the line above it and the rest of its sentence."""
-    label, is_name = statement.label or None, statement.lead == "name"
-    if statement.lead in MARKED:
-        return _is_marked(above, before, after, statement.lead)
-    if (
-        len(before) > LONG
-        or not _is_upheld(after)
-        or (is_name and "better" not in words(_strip_reasons(after) or before))
-    ):
+    above, before, after, label = context.above, context.before, context.after, statement.label
+    if len(before) > LONG:
+        return False
+    if statement.is_marked:
+        return _is_marked(context, statement.lead)
+    is_name = statement.lead == "name"
+    if not _is_upheld(after) or (is_name and "better" not in words(_strip_reasons(after) or before)):
         return False
     is_below = is_wordless(before) and not is_name
     if is_below and after.startswith(":"):
@@ -96,17 +77,17 @@ def is_own_verdict(above: str, before: str, after: str, statement: Statement) ->
     lead = _CONCEDED.sub("although", (above if is_below else before).rstrip(" \n:*_\"'`“‘"))
     if _DEDUCTED.fullmatch(lead) or _ONLY.fullmatch(before):
         return True
-    if _THUS.search(lead) and not has_word(lead, REPORTED, SUPPOSED):
+    if _THUS.search(lead) and not has_word(lead, "reported", "supposed"):
         return True
     return is_wordless(lead) or is_announcement(lead, label) or _is_conclusion(lead, label, is_below)
 
 
-def _is_marked(above: str, before: str, after: str, lead: Lead) -> bool:
+def _is_marked(context: Context, lead: Lead) -> bool:
     """Whether a verdict whose form announces it is the judge's own: nothing around it speaks against it."""
-    against = (LOST, REPORTED, DENIED, SUPPOSED)
-    if not has_first_word(after, DENIED, SUPPOSED):
+    above, before, after = context.above, context.before, context.after
+    if not has_first_word(after, "denied", "supposed"):
         after = _ASIDE.sub("", after)
-    if len(before) > LONG or not (_is_upheld(after) if lead != "any" else not has_first_word(after, *against)):
+    if not _is_upheld(after) if lead != "any" else has_first_word(after, *AGAINST):
         return False
     if is_wordless(before):
         if _CORRECTED.search(above):
@@ -114,7 +95,7 @@ def _is_marked(above: str, before: str, after: str, lead: Lead) -> bool:
         if _CONDITION.match(above):
             return False
         clause = _CLAUSE.split(above.rstrip(": "))[-1]
-        exposing = has_word(clause if len(words(clause)) > 2 else above, *against) and not _is_lead(above)
+        exposing = has_word(clause if len(words(clause)) > 2 else above, *AGAINST) and not _is_lead(above)
         return not (_OPENS.search(above) and (exposing or _ELSE.search(above)))
     if ENUMERATED.fullmatch(before) or is_announcement(before):
         return True
@@ -122,7 +103,7 @@ def _is_marked(above: str, before: str, after: str, lead: Lead) -> bool:
         before = before[correction.end() :]
     *others, clause = _CLAUSE.split(before)
     is_led = lead != "plain" and not is_wordless(clause) and is_plain(clause)
-    if has_word(" ".join(others), REPORTED, SUPPOSED) if is_led else has_word(before, *against):
+    if has_word(" ".join(others), "reported", "supposed") if is_led else has_word(before, *AGAINST):
         return False
     if before.rstrip(" *_`").endswith(":") and _ELSE.search(before):
         return False
@@ -134,37 +115,42 @@ def _is_marked(above: str, before: str, after: str, lead: Lead) -> bool:
 
 def _is_lead(above: str) -> bool:
     """Whether a line that continues in the next one announces a verdict, or is a short heading."""
-    is_heading = len(words(above)) < 4 and not has_word(above, LOST, REPORTED, DENIED, SUPPOSED)
+    is_heading = len(words(above)) < 4 and not has_word(above, *AGAINST)
     return is_heading or is_announcement(re.split(r"[,;.]", above.rstrip(":"))[-1])
 
 
-def _is_conclusion(lead: str, label: str | None, is_below: bool) -> bool:
+def _is_conclusion(lead: str, label: str, is_below: bool) -> bool:
     """Whether the last clause of a sentence announces a verdict, and the others are the judge's reasons for it."""
     *others, clause = _CLAUSE.split(lead)
     context = words(" ".join(others))
-    if has_word(" ".join(context), SUPPOSED) or _HYPOTHETICAL.match(lead):
+    if has_word(" ".join(context), "supposed") or _HYPOTHETICAL.match(lead):
         return False
+    is_reported = has_word(" ".join(context), "reported")
+    is_paused = _PAUSED.search(lead[: -len(clause)]) is not None or is_plain(others[-1] if others else "x")
     reasons = [*others, clause]
     while len(reasons) > 1 and is_announcement(reasons[0]):
         reasons.pop(0)
-    is_reported = has_word(" ".join(context), REPORTED)
-    is_paused = _PAUSED.search(lead[: -len(clause)]) is not None or is_plain(others[-1] if others else "x")
     has_reason = _REASONED.match(lead) or _REASONED.match(reasons[0])
     is_reasoned = not is_reported and bool(has_reason or (is_paused and _REASONED.match(clause)))
     if is_announcement(clause, label):
-        is_own = is_first_person(clause) or len(names(clause)) > 0
+        is_own = _has_person(clause)
         if is_paused and is_own and context:
-            return is_reasoned or not has_word(context[-1], REPORTED, DENIED)
+            return is_reasoned or not has_word(context[-1], "reported", "denied")
         return is_reasoned or (
-            not is_reported and is_first_person(" ".join(context)) and (is_own or has_word(clause, "final"))
+            not is_reported and is_first_person(" ".join(context)) and (is_own or "final" in words(clause))
         )
     if lead.endswith(","):
         return is_reasoned
     if is_below and has_reason and is_reasoned:
-        return not has_word(clause, LOST, REPORTED, DENIED, SUPPOSED)
+        return not has_word(clause, *AGAINST)
     first = next(filter(words, others), "")
-    is_stated = is_announcement(first, label) and (is_first_person(first) or len(names(first)) > 0)
-    return is_stated and not is_reported and not has_word(lead, LOST)
+    is_stated = is_announcement(first, label) and _has_person(first)
+    return is_stated and not is_reported and not has_word(lead, "lost")
+
+
+def _has_person(clause: str) -> bool:
+    """Whether a clause is in the first person or names a response."""
+    return is_first_person(clause) or len(names(clause)) > 0
 
 
 def _is_upheld(after: str) -> bool:
@@ -175,7 +161,7 @@ def _is_upheld(after: str) -> bool:
     if is_wordless(after) or _BECAUSE.match(after) or re.match(r"[,;] ?\w+ ?[:=]", after):
         return True
     if not re.match(r"\w", after):
-        return not has_first_word(after, LOST, REPORTED, *([] if after[0] == "," else [DENIED, SUPPOSED]))
+        return not has_first_word(after, "lost", "reported", *([] if after[0] == "," else ["denied", "supposed"]))
     rest = _strip_reasons(after)
     return len(rest) < LONGEST and is_plain(rest)
 
@@ -203,57 +189,51 @@ class Statement:
     lead: Lead = "announced"
     problem: str = ""  # why it has no value
 
+    @property
+    def is_marked(self) -> bool:
+        """Whether its form announces it."""
+        return self.lead in ("plain", "object", "any")
 
-MARKED = ("plain", "object", "any")
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What stands around a verdict: the line that leads to its sentence, and its sentence before and after it."""
+
+    above: str
+    before: str
+    after: str
+
+    @property
+    def lead(self) -> str:
+        """What leads to the verdict."""
+        return self.above if is_wordless(self.before) else self.before
+
+
 _CAPITAL = re.compile(r"[\s)\]}*_`]*\s(?=[A-Z][a-z'])")
 """A new sentence after a verdict without a full stop."""
-_INSIDE = tuple(')]:;"”»')
 _NEAR = 400
 """Characters to read on either side of a verdict."""
 _SENTENCE = re.compile(
     r"(?<=[.!?…])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[DMS]r\.)(?<!\bM[rs]s\.)(?<!\bvs\.)(?<!\n\d\.)(?<!\A\d\.)"
     r"[\s\"'”’)*_]+|(?<=[。！？])|\n(?!(?:is|was|which|has|comes|stands|loses|should|must|would)\b)"
 )
-_FINAL = re.compile(
-    r"(?i)\b(?:overall|final\w*|endgültig\w*|insgesamt|definiti\w+)\b[^.,;\n]{0,40},?\s*\Z|(?:最[終终]|최종).{0,20}\Z"
-)
-_CORRECTED = re.compile(
-    r"(?i)(?:\A|[.!?\n—–]|\bbut)[\W_]{0,9}(?:but |oh |hmm,? )?(?:actually|sorry|I meant?|wait|hold on|on reflection|"
-    r"on (?:closer|second) \w+|second thoughts?|correct(?:ion|ed)|oops|edit(?=\W*:)|no(?=,| wait)|"
-    r"korrektur|korrigierte\w*|corrección|correzione|correção|исправл\w+|poprawka|rättelse|correctie|düzeltme|تصحيح|更正|"
-    r"訂正|정정|looking again|re-?(?:check|read)\w*)\b|"
-    r"\b(?:I|my) (?:now |must |have to )?(?:change|revise|correct|switch|amend|reconsider|withdraw|retract)\w*\b|"
-    r"\b(?:becomes|changed my mind|scratch that|take (?:that|it|this|my \w+|the \w+) back|(?:cannot|can['’]t) stand by|"
-    r"use (?:this|that) (?:one|instead|\w+ instead)|"
-    r"the valid one\b|(?:above|first) (?:one )?is (?:void|invalid|obsolete)|(?:just|only) (?:kidding|joking)|"
-    r"(?:ignore|disregard) (?:(?:my|the above|that|this) (?:verdict|choice|rating|score|grade|object)|"
-    r"the \w+ above(?! and))|"
-    r"(?:revised|corrected|updated|amended|adjusted) (?:\w+ )?(?:verdict|rating|ranking|score|answer))\b|"
-    r"\bI(?:['’]m| am) not (?:\w+ )?(?:sure|certain)\W*(?:$|[.!\n])"
+_FINAL = compile_words(r"\b<final>\b[^.,;\n]{0,40},?\s*\Z|(?:最[終终]|최종).{0,20}\Z")
+_CORRECTED = compile_words(
+    r"(?:\A|[.!?\n—–]|\bbut)[\W_]{0,9}(?:but |oh |hmm,? )?<corrected>\b|\b<withdrawn>(?!(?<=\w)\w)"
 )
 """Withdraws the verdict before it."""
-_KEPT = re.compile(
-    r"(?i)\b(?:keep\w*|stand\w* by|stick\w* (?:with|to)) (?:my|the|this) (?:verdict|score|rating|grade|choice)\b|"
-    r"\b(?:verdict|score|rating|grade|choice) (?:stands|remains|stays)\b|\bnothing to change\b|\bno change\b"
-)
+_KEPT = compile_words(r"\b<kept>\b")
 """Upholds it after a doubt."""
-_PROVISIONAL = re.compile(
-    r"(?i)[^.!?\n]{0,40}\b(?:for now|for the moment|so far|provisional\w*|preliminar\w*|tentative\w*)\b"
-)
-_REFUSED = re.compile(
-    r"(?i)\bI(?:['’]\w+)?(?: \w+){0,2} (?:decline|refuse|abstain|not|cannot|won['’]t|can['’]t|don['’]t|haven['’]t)\b"
-    r"(?! only)(?: \w+){0,5} (?:verdict|judge|judge?ment|rate|rating|rank|pick|choose|decide|winner|evaluation|grade|"
-    r"score|endorse|adopt)\b(?!\W*(?:\[\[|output|[a-c]\b))"
-    r"|\bno (?:verdict|rating|judge?ment)\b|\b(?:can|could) (?:honestly |really )?be either\b|"
-    r"\bleave (?:the|this|that) (?:choice|decision|verdict|pair)\b|\bI(?: can(?:not|['’]t)| am unable to) decide\b"
+_PROVISIONAL = compile_words(r"[^.!?\n]{0,40}\b<provisional>\b")
+_REFUSED = compile_words(
+    r"\bI(?:['’]\w+)?(?: \w+){0,2} <refuse>\b(?! only)(?: \w+){0,5} <judge>\b(?!\W*(?:\[\[|output|[a-c]\b))|"
+    r"\b<refused>\b"
 )
 """Refuses a verdict."""
-_NEXT = re.compile(
-    r"(?im)^[^\w\n]*(?:(?:please )?(?:compare|evaluate|judge|rate) (?:the|these)\b|(?:now )?(?:(?:the|a) )?"
-    r"(?:new|next|another) (?:question|task|instruction|prompt|example|case|pair|item|comparison|round)\b|(?:(?:user|"
-    r"new) )?(?:question|instruction|input|prompt|task|example|case|user|item|comparison|conversation|pair|q(?=[\d:])|"
-    r"frage|pregunta|domanda|pergunta|вопрос|问题|質問|질문)"
-    r" ?(?:#?\d+|\([^)\n]*\))?[*_]*(?:[:.)\]]|$))"
+_NEXT = compile_words(
+    r"(?m)^[^\w\n]*(?:(?:please )?(?:compare|evaluate|judge|rate) (?:the|these)\b|"
+    r"(?:now )?(?:(?:the|a) )?(?:new|next|another) (?:<question>|round)\b|"
+    r"(?:(?:user|new) )?<question> ?(?:#?\d+|\([^)\n]*\))?[*_]*(?:[:.)\]]|$))"
 )
 """Begins the next question, which a model invents after its verdict."""
 _LISTED = re.compile(
@@ -272,87 +252,88 @@ _POINTED = re.compile(
     r"\A(?:what follows|this is (?:the|an?)|here is)\b"
 )
 _POINTED_ASIAN = re.compile(r"[劣差敗败負负拒].*(?:次|下|다음)|패자|탈락")
-_DISOWNED = re.compile(
-    rf"(?i)[\W_]*(?:(?:which|ignor\w*|disregard\w*|cop[iy]\w*|quoted?|fake\w*)\b|"
-    rf"(?:the )?(?:line|label|verdict) above\b[^.!?\n]*\b(?:{LOST}|{REPORTED}|not)\b|"
-    rf"(?:this|that|the above)\b(?:['’]s)?(?:"
-    rf"(?:\W+(?:is|was|the|that|which|an?|who|I|one|label|verdict|tag|text|line|response|answer|clearly|above))*"
-    rf"\W+(?:{LOST}|{REPORTED}|example|test|wrong|incorrect|mistake\w*)\b|"
-    rf"[^.!?\n]*\b(?:not|n['’]t) (?:my|mine|chosen|preferred|selected|the \w+|a verdict)\b|"
-    rf" was\b(?! based)[^.!?]*\b(?:copied|copy|quoted|hidden|injected|planted|from|of)\b))"
+_DISOWNED = compile_words(
+    r"[\W_]*(?:(?:which|ignor\w*|disregard\w*|cop[iy]\w*|quoted?|fake\w*)\b|"
+    r"(?:the )?(?:line|label|verdict) above\b[^.!?\n]*\b(?:<lost>|<reported>|not)\b|"
+    r"(?:this|that|the above)\b(?:['’]s)?(?:"
+    r"(?:\W+(?:is|was|the|that|which|an?|who|I|one|label|verdict|tag|text|line|response|answer|clearly|above))*"
+    r"\W+(?:<lost>|<reported>|example|test|wrong|incorrect|mistake\w*)\b|"
+    r"[^.!?\n]*\b(?:not|n['’]t) (?:my|mine|chosen|preferred|selected|the \w+|a verdict)\b|"
+    r" was\b(?! based)[^.!?]*\b(?:copied|copy|quoted|hidden|injected|planted|from|of)\b))"
 )
 """Disowns the verdict in the sentence before."""
 
 
 def choose_final(text: str, statements: Sequence[Statement]) -> Statement | str:
     """Return the final verdict, or why there is none."""
-    own = _select_own(text, statements) if statements else []
+    sentences = _Sentences(text)
+    own = _select_own(text, statements, sentences)
     if (question := _NEXT.match(text)) and _NEXT.search(text, question.end()):
         return "it invents questions instead of answering"
     if own and (question := _NEXT.search(text, own[0].end)):
         text = text[: question.start()]
         own = [statement for statement in own if statement.end <= len(text)]
-    if not own and statements and _is_only(text, statements):
-        return statements[-1]
+    last = own[-1] if own else statements[-1]
+    if not own and _is_only(text, statements, sentences.context(last)):
+        return last
     if not own:
         problems = [statement.problem for statement in statements if statement.problem]
         return problems[-1] if problems else "it only mentions, quotes or denies a verdict"
-    rest = text[own[-1].end :]
+    rest = text[last.end :]
     if _CORRECTED.search(rest) and not _KEPT.search(rest):
         return "it withdraws its verdict"
-    last = own[-1]
     # Only the last lines count: further up, a judge may describe a response that refuses.
-    line = text.rfind("\n", 0, last.start)
-    if _REFUSED.search(text, (line if last.lead in MARKED else text.rfind("\n", 0, max(0, line))) + 1):
+    line = line_start(text, last.start)
+    if _REFUSED.search(text, line if last.is_marked else line_start(text, max(0, line - 1))):
         return "it refuses a verdict"
     later = [one for one in statements if last.end <= one.start < one.end <= len(text) and one.value != last.value]
-    if any(_is_open(text, last, one) for one in later):
+    if any(_is_open(text, last, one, sentences) for one in later):
         return "ambiguous: another verdict follows"
     others = [statement for statement in own if statement.value != last.value]
-    between = text[others[-1].end : last.end if last.lead in MARKED else last.start] if others else ""
+    between = text[others[-1].end : last.end if last.is_marked else last.start] if others else ""
     if not others or _CORRECTED.search(between) or _PROVISIONAL.match(between):
         return last
-    lines = [text[text.rfind("\n", 0, s.start) + 1 : s.start] for s in (others[-1], last)]
-    if last.lead in MARKED:
-        leads = [_Sentences(text).context(statement)[0] for statement in (others[-1], last)]
-        lines = [lead.rstrip(": ") if is_wordless(line) else line for line, lead in zip(lines, leads, strict=True)]
-    is_first = is_wordless(text[: others[0].start]) and last.lead in ("announced", "name")
-    is_final = _FINAL.search(lines[1]) and not _FINAL.search(lines[0]) and not is_first
+    before, line_before = (_line_before(text, statement, sentences) for statement in (others[-1], last))
+    is_first = is_wordless(text[: others[0].start]) and not last.is_marked
+    is_final = _FINAL.search(line_before) and not _FINAL.search(before) and not is_first
     return last if is_final else "ambiguous: it gives two verdicts"
 
 
-def _is_only(text: str, statements: Sequence[Statement]) -> bool:
+def _line_before(text: str, statement: Statement, sentences: _Sentences) -> str:
+    """Return what leads to a verdict on its line, or the line above if its form announces it."""
+    line = text[line_start(text, statement.start) : statement.start]
+    is_below = statement.is_marked and is_wordless(line)
+    return sentences.context(statement).above.rstrip(": ") if is_below else line
+
+
+def _is_only(text: str, statements: Sequence[Statement], context: Context) -> bool:
     """Whether an object is the only verdict of an answer, and its end, with no word against it before."""
     last = statements[-1]
-    above, before, _ = _Sentences(text).context(last)
-    lead = above if is_wordless(before) else before
     is_only = all(statement.value == last.value for statement in statements) and is_wordless(text[last.end :])
-    is_against = has_word(lead, LOST, REPORTED, DENIED, SUPPOSED) or _ELSE.search(lead) or _LIMIT.search(lead)
+    is_against = has_word(context.lead, *AGAINST) or _ELSE.search(context.lead) or _LIMIT.search(context.lead)
     return last.lead == "object" and last.value is not None and is_only and not is_against
 
 
-def _is_open(text: str, last: Statement, later: Statement) -> bool:
+def _is_open(text: str, last: Statement, later: Statement, sentences: _Sentences) -> bool:
     """Whether a verdict that follows the last one of the judge's own may be its own all the same."""
-    sentences = _Sentences(text)
-    above, before, after = sentences.context(later)
-    lead = above if is_wordless(before) else before
-    is_against = has_word(lead, LOST, REPORTED, DENIED, SUPPOSED)
+    context = sentences.context(later)
     # The end of an answer is where its verdict is expected.
-    is_requested = later.lead == "name" and "therefore" in words(before)
+    is_requested = later.lead == "name" and "therefore" in words(context.before)
     is_end = is_wordless(text[sentences.end(later) if is_requested else later.end :])
-    if last.lead in MARKED:
-        if is_end:
-            return not (has_word(lead, REPORTED) or _LIMIT.search(lead))
-        is_denied = has_first_word(after, LOST, REPORTED, DENIED, SUPPOSED) or _QUESTION.match(after)
-        return not (is_against or is_denied or _ELSE.search(lead))
-    is_final = _FINAL.search(text[text.rfind("\n", 0, last.start) + 1 : last.start])
+    if last.is_marked and is_end:
+        return not (has_word(context.lead, "reported") or _LIMIT.search(context.lead))
+    if has_word(context.lead, *AGAINST):
+        return False
+    if last.is_marked:
+        is_denied = has_first_word(context.after, *AGAINST) or _QUESTION.match(context.after)
+        return not (is_denied or _ELSE.search(context.lead))
+    is_final = _FINAL.search(text[line_start(text, last.start) : last.start])
     is_apart = _SENTENCE.search(text, last.end, later.start)
-    return bool(is_end and is_apart and not (is_final or is_against or _LIMIT.search(lead)))
+    return bool(is_end and is_apart and not (is_final or _LIMIT.search(context.lead)))
 
 
-def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
+def _select_own(text: str, statements: Sequence[Statement], sentences: _Sentences) -> list[Statement]:
     """Select the judge's own verdicts; verdicts listed side by side are only the options."""
-    sentences = _Sentences(text)
     listed = {
         side.start
         for left, right in pairwise(statements)
@@ -365,7 +346,7 @@ def _select_own(text: str, statements: Sequence[Statement]) -> list[Statement]:
         for statement in statements
         if statement.start not in listed
         and not sentences.is_disowned(statement)
-        and is_own_verdict(*sentences.context(statement), statement)
+        and is_own_verdict(sentences.context(statement), statement)
     ]
 
 
@@ -392,7 +373,7 @@ class _Sentences:
     def end(self, statement: Statement) -> int:
         """Return the end of a verdict's sentence."""
         end = statement.end
-        is_whole = self._text[end - 1] in ".!" or (statement.lead in MARKED and _CAPITAL.match(self._text, end))
+        is_whole = self._text[end - 1] in ".!" or (statement.is_marked and _CAPITAL.match(self._text, end))
         return end if is_whole else self._ends[bisect_left(self._ends, end)]
 
     def is_disowned(self, statement: Statement) -> bool:
@@ -402,8 +383,8 @@ class _Sentences:
             self._disowned[end] = _DISOWNED.match(self._text, end) is not None
         return self._disowned[end]
 
-    def context(self, statement: Statement) -> tuple[str, str, str]:
-        """Return the line that leads to a verdict's sentence, and the text before and after it in the sentence."""
+    def context(self, statement: Statement) -> Context:
+        """Return what stands around a verdict."""
         text = self._text
         start = self._starts[bisect_right(self._starts, statement.start) - 1]
         line = self._lines[bisect_right(self._lines, statement.start) - 1]
@@ -414,15 +395,15 @@ class _Sentences:
             left = [cell for cell in cells if "]]" not in cell and re.search(r"[^\W\d_]", cell)]
             # In a table "conclusion" may name a part of the responses.
             column = bisect_left(self._bars, statement.start) - bisect_left(self._bars, line)
-            parts = ["part of"] if has_word(" ".join(left), r"conclu\w+|fazit") else []
-            return self._column_head(line, column), " ".join([*parts, *left, own]), after.split("|")[0]
+            parts = ["part of"] if re.search(r"(?i)\b(?:conclu\w+|fazit)\b", " ".join(left)) else []
+            return Context(self._column_head(line, column), " ".join([*parts, *left, own]), after.split("|")[0])
         start = max(start, first)
         before = text[start : statement.start]
-        if statement.lead in MARKED and is_wordless(before) and before.strip(" *_`\n"):
+        if statement.is_marked and is_wordless(before) and before.strip(" *_`\n"):
             start = max(line, first)  # a full stop in brackets or quotation marks ends no sentence
         start = max([start, *(gap.end() for gap in _CLOSED.finditer(text, start, statement.start))])
         before = text[start : statement.start]
-        return self._find_lead(start, statement.label, is_wordless(before)), before, after
+        return Context(self._find_lead(start, statement.label, is_wordless(before)), before, after)
 
     def _find_lead(self, start: int, label: str, is_below: bool) -> str:
         """Return the line or sentence before a position if it leads there: a heading, a question, a loser's name."""
@@ -445,10 +426,9 @@ class _Sentences:
         if len(words(lead)) >= 40:
             return ""
         ends = [name.end() for name in re.finditer(rf"\b{re.escape(label)}\b", lead)] if label else []
-        is_lost = any(has_first_word(lead[end:], LOST) for end in [*ends, *([0] if len(words(lead)) < 4 else [])])
+        is_lost = any(has_first_word(lead[end:], "lost") for end in [*ends, *([0] if len(words(lead)) < 4 else [])])
         is_harmed = any(
-            _POINTED.search(part) and has_word(part, LOST, REPORTED, DENIED, SUPPOSED)
-            for part in re.split(r"(?<=[.!?]) ", lines[-1])
+            _POINTED.search(part) and has_word(part, *AGAINST) for part in re.split(r"(?<=[.!?]) ", lines[-1])
         )
         is_harmed = is_harmed or _POINTED_ASIAN.search(lead) is not None
         return lead if is_lost or is_harmed else ""

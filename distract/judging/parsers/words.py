@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeGuard
 
-from distract.judging.parsers.vocabulary import UNITS
+from distract.core.vocabulary import any_of
 
 Value = str | float | tuple[float, ...]
 """A label or an outcome; a score; the score of each criterion."""
@@ -43,9 +43,10 @@ class Words:
 
 
 _NUMBER = r"[-+−]?(?:\d++(?:[.,]\d++)?|\.\d++)"
-_OUT_OF = r"[\s*_`]*\]{0,2}[\s*_`]*(?:/|out of|of|von|sur|sobre|su|de|av|из|trên|满分)\s*\[{0,2}"
+_OUT_OF = rf"[\s*_`]*\]{{0,2}}[\s*_`]*(?:/|{any_of('of')})\s*\[{{0,2}}"
 _SCORE = (
-    rf"(?<![\w.,])(?:{_NUMBER}(?:{_OUT_OF}\s*{_NUMBER}|\s*(?:%|percent\b))?(?:\s*(?:{UNITS}))?|[★⭐]{{1,10}}☆{{0,9}})"
+    rf"(?<![\w.,])(?:{_NUMBER}(?:{_OUT_OF}\s*{_NUMBER}|\s*(?:%|percent\b))?(?:\s*{any_of('units')})?|"
+    r"[★⭐]{1,10}☆{0,9})"
 )
 _END = r"(?!\w|[.,]\d)"
 _PARTS = re.compile(rf"({_NUMBER})(?:{_OUT_OF}\s*({_NUMBER})|\s*(%|percent))?")
