@@ -223,6 +223,7 @@ class TestFunctions:
         ({"words": {"good": 1, "bad": 0}, "better": "lower"}, "good", 0),
         ({"criteria": {"a": 2, "b": 1}, "scale": (0, 10)}, {"a": 7, "b": 4}, 6),
         ({"criteria": ["a", "b"], "scale": (0, 10)}, [{"name": "a", "score": 7}, {"name": "b", "score": 4}], 5.5),
+        ({"criteria": ("a", "b"), "words": ("pass", "fail")}, {"a": "pass", "b": "fail"}, 0.5),
     )
     def test_return_values(self, declaration: Mapping[str, Any], value: object, score: float) -> None:
         function = declare(lambda response: value, name="f", **declaration)
@@ -252,6 +253,8 @@ class TestFunctions:
         ({"words": ["A", "B"]}, "judge f: words: the prompt shows one response, and the order of A, B is open"),
         ({"words": {"a": 1, "b": 0}, "scale": (0, 1)}, "judge f: scale: words give the scale; remove the key"),
         ({"criteria": ["a"]}, "judge f: scale: "),
+        ({"words": {1: 1, 0: 0}}, "judge f: words={1: 1, 0: 0}: expected texts as names"),
+        ({"criteria": {1: 1}, "scale": (0, 1)}, "judge f: criteria={1: 1}: expected texts as names"),
     )
     def test_wrong_declarations_are_one_line(self, declaration: Mapping[str, Any], problem: str) -> None:
         with pytest.raises(UsageError, match=problem.replace("(", r"\(")):

@@ -74,7 +74,12 @@ class JudgeFunction:
         def fail(problem: str, field: str) -> NoReturn:
             raise UsageError(f"judge {self.name}: {field}: {problem}")
 
-        table = {"words": self.words, "criteria": self.criteria, "better": self.better, "pass_mark": self.pass_mark}
+        table: dict[str, Any] = {"better": self.better, "pass_mark": self.pass_mark}
+        for name in ("words", "criteria"):
+            value = getattr(self, name)
+            names = value if isinstance(value, Mapping | list | tuple) else ()
+            self._check(name, all(isinstance(each, str) for each in names), "texts as names")
+            table[name] = [*value] if isinstance(value, tuple) else value
         table["scale"] = None if self.scale == (None, None) else [*self.scale]
         self.spec = parse_score(Path(()), {key: value for key, value in table.items() if value is not None}, fail)
         self.scale, self.pass_mark = self.spec.scale or self.scale, self.spec.pass_mark
