@@ -78,7 +78,7 @@ def read(text: str, place: Place, verdict: Words, material: Sequence[str] = (), 
     if place.is_raw:
         own = own.replace(MASK, "")
     else:
-        whole, material = normalise_text(own), [_normalise_material(quotable) for quotable in material]
+        whole, material = normalise_text(own)[-MOST_SEARCHED:], [_normalise_material(quotable) for quotable in material]
         own = cut_invented_turns(whole)
         cut = cut and own == whole
     final: Statement | str | None = read_bare(own, verdict, cut) if place.is_lenient else None

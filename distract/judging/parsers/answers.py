@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
-_TAG = re.compile(r"(?i)(?:<|(?<!\[)\[)(/?)((?:seed:)?(?:think|thinking|thought|reasoning))(?:>|\](?!\]))")
+from distract.judging.parsers.words import normalise_letters
+
+_TAG = re.compile(
+    r"(?i)(?:[<◁]|(?<!\[)\[)(/?)((?:seed:)?(?:think|thinking|thought|reasoning)|(?<=[<◁/])(?:scratchpad|reflection))"
+    r"(?:[>▷]|\](?!\]))"
+)
+_TOKEN = re.compile(r"(?i)<\|(?:(begin|start)|end)_(?:of_thought|thinking)\|>")
 # A tag that is only mentioned: between quotation marks, or in the middle of a sentence.
 _MENTIONED_BEFORE = re.compile(r"[\"'`“‘«]\Z")
 _MENTIONED_AFTER = re.compile(r"[\"'`”’»]|\s?[,;:.)]|[ ]+[a-z]")
@@ -20,7 +25,6 @@ _CODE = re.compile(r"(?<=\n\n)(?:(?: {4}|\t)(?![ ]*(?:[-*+#]|\d+[.)])\s).*(?:\n|
 _ESCAPED = re.compile(r"\\(?=[\[\]<>=])")
 _FORMULA = re.compile(r"\$*\\(?:boxed|text|mathbf|textbf)\{(?:\\(?:text|mathbf|textbf)\{)?([^{}\n]{1,80})\}{1,2}\$*")
 _STRUCK = re.compile(r"(?<!~)~~(?!~)[^~\n]{1,200}~~(?!~)")
-_UNSEEN = re.compile(r"[\u200b-\u200f\u2060\ufeff\x00]")
 _SPACE = re.compile(r"[^\S\n]+")
 _TURN = re.compile(
     r"(?im)<\|(?:im_end|im_start|eot_id|end|endoftext|return|user|start_header_id)\b|</s>|^[^\w\n]*+(?:(?<=<)(?:user|"
@@ -39,6 +43,7 @@ def strip_thoughts(text: str) -> str:
     if text.startswith("analysis") and "assistantfinal" in text:
         # Some servers leave out the marks of the channels.
         text = text.partition("assistantfinal")[2]
+    text = _TOKEN.sub(lambda token: "<think>" if token[1] else "</think>", text)
     tags = list(_TAG.finditer(text))
     last = {tag[2].lower(): tag.start() for tag in tags if tag[1]}
     parts, start, thinking, has_thoughts, before = [], 0, "", False, 0
@@ -82,8 +87,8 @@ def cut_invented_turns(text: str) -> str:
 
 def normalise_text(text: str) -> str:
     """Replace each run of white space by one space or new line, and quote indented code with ``>``."""
-    text = unicodedata.normalize("NFKC", text.replace("\r\n", "\n").replace("\r", "\n"))
-    text = _CODE.sub(lambda code: re.sub(r"(?m)^(?: {4}|\t)", "> ", code[0]), _UNSEEN.sub("", text))
+    text = normalise_letters(text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _CODE.sub(lambda code: re.sub(r"(?m)^(?: {4}|\t)", "> ", code[0]), text)
     text = _FORMULA.sub(r"\1", _ESCAPED.sub("", text)) if "\\" in text else text
     text = _STRUCK.sub("", text)
     return _SPEAKER.sub("", _LINES.sub("\n", _SPACE.sub(" ", text)).strip(), count=1).strip()
@@ -154,7 +159,7 @@ _NEAR = 12
 _LOOSE = re.compile(
     r"\"(?:[^\"\\]|\\.)*+\"|“(?P<curly>[^”\n]{0,1000}+)”|"
     r"(?<=[\[{,:\s])'(?P<text>(?:[^'\\\n]|\\.|'(?!\s*[,:}\]])){0,1000}+)'(?=\s*[,:}\]])|"
-    r"\b(?P<word>True|False|None)\b|(?P<blank>,(?=\s*[}\]])|//[^\n]*)",
+    r"\b(?P<word>True|False|None)\b|(?P<blank>,(?=\s*[}\]])|//[^\n]*|#[^\n]*|/\*[^*]*\*/)",
     re.DOTALL,
 )
 _STRICT = {"True": "true", "False": "false", "None": "null"}

@@ -21,12 +21,12 @@ from types import FrameType
 from typing import Any
 
 from distract.judging.parsers.answers import find_objects, line_start, tighten_json
-from distract.judging.parsers.quotations import MASK, Material, mask_quotations
+from distract.judging.parsers.quotations import MASK, Material, is_ended, mask_quotations
 from distract.judging.parsers.statements import LONG, Lead, Statement
 from distract.judging.parsers.vocabulary import LONGEST, is_announcement, is_plain, is_wordless
-from distract.judging.parsers.words import Absent, Unread, Words, fold, remove_markup
+from distract.judging.parsers.words import Absent, Unread, Words, fold, normalise_letters, remove_markup
 
-MOST_VERDICTS = 200
+MOST_VERDICTS = 100
 """Verdicts at the end of an answer that count; one with more of them repeats itself."""
 MOST_SECONDS = 1.0
 """Processor time of a regular expression; enforced in the main thread of systems with interval timers."""
@@ -148,7 +148,7 @@ class Brackets(Place):
         return Verdicts(own, statements, quoted)
 
 
-_BEFORE_VALUE = r"[\s:=*_`\"'“”‘’(\[{$>|]*(?:[\d(][\d .,+*×/()%–-]{0,80}=[^\S\n]*)?"
+_BEFORE_VALUE = r"(?:[\s:=*_`\"'“”‘’(\[{$|]|<\w{1,9}>)*(?:[\d(][\d .,+*×/()%–-]{0,80}=[^\S\n]*)?"
 _ALONE = r"(?![^\S\n]+\w)"
 _GAP = r"(?:[^\S\n]|[*_`])*"
 _JOINT = rf"{_GAP}(?:[/|,&–~-]|\b(?:or(?: (?:maybe|perhaps|even|possibly))?|and|to)\b)?{_GAP}"
@@ -165,16 +165,20 @@ class Marker(Place):
         """Find what follows each marker."""
         begin = mark_pattern(self.marker)
         own, matches, quoted = _mask(text, _compile(f"{begin}(?:{_BEFORE_VALUE}{words.pattern})?"), material, True)
-        if cut and matches and matches[-1].end() >= len(own.rstrip()):
+        if cut and matches and matches[-1].end() >= len(own.rstrip(" .,\n")):
             return Verdicts(own, (), quoted, "truncated")
         statements, missing = [], f"no {self.marker!r} in the answer"
+        equation = _compile(rf"{_GAP}={_GAP}{words.pattern}")
         for match in matches:
             rest = own[match.end() : match.end() + LONGEST].partition("\n")[0]
             is_below = "\n" in own[match.start() : match.start("verdict")]
             if match["verdict"] is None or (is_below and re.match(r"(?!\s*[(–—]).*\w", rest)):
-                missing = str(words.read(f"{match['verdict'] or ''}{rest}"))
+                problem = words.read(f"{match['verdict'] or ''}{rest}"[:LONGEST])
+                missing = str(problem) if isinstance(problem, Unread) else "the verdict does not stand alone"
                 continue
             statement = make_statement(words, match["verdict"], match.start(), match.end("verdict"), "plain")
+            if "=" in words.labels and (equal := equation.match(own, match.end())):
+                statement = make_statement(words, "=", match.start(), equal.end(), "plain")
             other = _compile(f"{_JOINT}{words.pattern}{_ALONE if words.labels else ''}").match(own, match.end())
             if other and words.read(other["verdict"]) not in (statement.value, statement.problem):
                 missing = "ambiguous: it names two verdicts"
@@ -192,7 +196,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 def mark_pattern(marker: str) -> str:
     """Make the expression of a marker: case, white space and markup aside, and never inside a word."""
-    parts = re.findall(r"\w+|[^\w\s]+|\s+", remove_markup(marker).strip())
+    parts = re.findall(r"\w+|[^\w\s]+|\s+", remove_markup(normalise_letters(marker)).strip())
     begin, end = (r"(?<![^\W_])" if parts[0][0].isalnum() else ""), (r"(?![^\W_])" if parts[-1][-1].isalnum() else "")
     # French sets a space before a colon.
     parts = [r"[\s*_`]+" if part.isspace() else rf"[\s*_`]*{re.escape(part)}" for part in parts]
@@ -263,9 +267,11 @@ class Path(Place):
             statement = make_statement(words, meanings[0], start, end, "object")
             if statement.problem and isinstance(meanings[0], str) and _TEMPLATE.search(meanings[0]):
                 continue  # the schema
-            if any(repr(value) != repr(meanings[0]) for value in meanings):  # NaN differs from itself
+            if len({*map(_describe, meanings)}) > 1:
                 statement = replace(statement, value=None, problem="ambiguous: its JSON object has two values there")
             statements.append(statement)
+        if cut and text.rfind("{") > max((end for _, end, _ in values), default=-1):
+            return Verdicts(text, (), quoted, "truncated")
         missing = "its last JSON object has no value there" if values else "no JSON object in the answer"
         if not values and "{" in text:
             missing = "its JSON is not valid"
@@ -277,6 +283,11 @@ class Path(Place):
         for step in self.steps:
             values = [inner for one in values if isinstance(one, list) for inner in _step(one, step)]
         return values
+
+
+def _describe(value: object) -> str:
+    """Describe a value for comparison: NaN differs from itself, and two objects are not the same verdict."""
+    return str(id(value)) if isinstance(value, list) else repr(value)
 
 
 def _step(items: list[object], step: Step) -> list[object]:
@@ -297,7 +308,7 @@ def _list_objects(text: str, has_arrays: bool) -> Iterator[tuple[int, int, list[
 
 
 _GOES_ON = re.compile(r"[\w\"'”’»]")
-_TEMPLATE = re.compile(r"(?i)\bor\b|[/|<…]|\.\.")
+_TEMPLATE = re.compile(r"(?i)\bor\b|[/|<…]|\.\.|\d\s?[–-]\s?\d")
 
 
 def _begins_line(text: str, start: int) -> bool:
@@ -307,7 +318,13 @@ def _begins_line(text: str, start: int) -> bool:
 def _is_closing(text: str, start: int, end: int) -> bool:
     """Whether a part ends the answer, on lines of its own or announced as the verdict."""
     line = text[line_start(text, start) : start]
-    return not _GOES_ON.search(text, end) and (is_wordless(line) or is_announcement(line))
+    is_led = is_announcement(line) or (is_wordless(line) and is_ended(text, line_start(text, start)))
+    return not _GOES_ON.search(text, end) and is_led
+
+
+def is_line_lead(text: str, label: str) -> bool:
+    """Whether words before the verdict of a last line only announce it, or name what it is about."""
+    return is_announcement(text, label) or (text.rstrip().endswith(":") and is_plain(text))
 
 
 class LastLine(Place):
@@ -322,7 +339,7 @@ class LastLine(Place):
         *_, line = [part for part in text.split("\n") if re.search(r"[\w★⭐]", part)] or [""]
         start = text.rfind(line)
         end = start + len(line)
-        bare = _match_bare(remove_markup(line), words, is_plain)
+        bare = _match_bare(remove_markup(line), words, is_line_lead)
         if bare is None:
             return Verdicts(text, (), missing="its last line holds something else than the verdict")
         own, _, quoted = _mask(text, _compile(re.escape(line)), material, has_lines=True)

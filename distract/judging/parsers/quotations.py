@@ -62,7 +62,8 @@ class Material:
             return False
         begin, end = line_start(text, match.start()), (text.find("\n", match.end()) + 1 or len(text) + 1) - 1
         if has_lines and not _WORD.search(text, begin, match.start()):
-            return bool(_WORD.search(text, end)) and self.has(text[begin:end])
+            is_closing = not _WORD.search(text, end) and is_ended(text, begin)
+            return not is_closing and self.has(text[begin:end])
         starts = [announcement_start(text, match.start())]
         if _WORD.search(text, match.end()):
             # At the end of an answer, a response that dictates a verdict contains the same announcement as the judge.
@@ -85,8 +86,8 @@ def _prepare_material(text: str, verdict: re.Pattern[str]) -> tuple[str, frozens
 def mask_quotations(text: str, verdict: re.Pattern[str], texts: Sequence[str], has_lines: bool = False) -> str:
     """Mask all verdicts that an answer only quotes.
 
-    With ``has_lines``, a verdict that begins its line is the judge's own unless the texts hold that whole line and the
-    answer goes on: its form announces it.
+    With ``has_lines``, a verdict that begins its line is the judge's own, since its form announces it, unless the texts
+    hold that whole line, and the answer goes on or the line before leads to it.
     """
     material = Material(texts, verdict)
     masked = list(text)
@@ -104,6 +105,12 @@ def mask_quotations(text: str, verdict: re.Pattern[str], texts: Sequence[str], h
     return "".join(masked)
 
 
+def is_ended(text: str, position: int) -> bool:
+    """Whether the line before a position is a whole sentence or a heading, or there is none."""
+    before = text[max(0, position - 200) : position].rstrip()
+    return _ENDED.search(before) is not None or before.rpartition("\n")[2].startswith("#")
+
+
 def _find_quotations(text: str, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
     for pattern in (_FENCE, _LINES, _MARKS):
         for match in pattern.finditer(text, *part):
@@ -113,7 +120,8 @@ def _find_quotations(text: str, part: tuple[int, int]) -> Iterator[tuple[int, in
 def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], material: Material, has_lines: bool) -> bool:
     """Whether the marks only highlight a verdict: it is alone, or is announced as the judge's."""
     fence = _FENCED.search(text, max(0, start - 80), start) if has_lines else None
-    if fence and not material.has(inside):
+    goes_on = has_lines and verdict.search(text, start + len(inside)) is not None
+    if fence and not material.has(inside) and not goes_on:
         line = text[line_start(text, max(0, fence.start() - 1)) : fence.start()].strip()
         return not line.endswith(":") or is_announcement(line)
     before = _FENCED.sub("", text[max(0, start - 80) : start]).rstrip("\"'`“”«»「『‘>\n ")
@@ -122,6 +130,8 @@ def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], materi
         return False
     sentence = _SENTENCE.search(before)
     is_block = text[start - 1 : start] == ">"
+    if is_block and goes_on:
+        return False
     if sentence and is_announcement(sentence[0]) and (is_block or not _WORD.search(lead)):
         return not is_block or not material.has(inside)
     if is_block and _WORD.search(lead) and not _WORD.search(text, start + len(inside)) and not before.endswith(":"):

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import Any
 
+from distract.core.outcomes import FAILS, PASSES
 from distract.core.vocabulary import any_of
 
 Value = str | float | tuple[float, ...]
@@ -42,21 +44,33 @@ class Words:
     labels: tuple[str, ...] = ()
 
 
-_NUMBER = r"[-+−]?(?:\d++(?:[.,]\d++)?|\.\d++)"
+_NUMBER = r"[-+−–]?(?:\d++(?:[.,]\d++)?|\.\d++)"
 _OUT_OF = rf"[\s*_`]*\]{{0,2}}[\s*_`]*(?:/|{any_of('of')})\s*\[{{0,2}}"
 _SCORE = (
-    rf"(?<![\w.,])(?:{_NUMBER}(?:{_OUT_OF}\s*{_NUMBER}|\s*(?:%|percent\b))?(?:\s*{any_of('units')})?|"
-    r"[★⭐]{1,10}☆{0,9})"
+    rf"(?<![\w.,<>≥≤~≈])(?:{_NUMBER}(?:{_OUT_OF}\s*{_NUMBER}|\s*(?:%|percent\b))?(?:\s*{any_of('units')})?|"
+    r"[★⭐](?:\s?[★⭐☆]){0,9})"
 )
-_END = r"(?!\w|[.,]\d)"
+_END = r"(?!\w|[.,:⁄]\d|⁄|[+~½])"
 _PARTS = re.compile(rf"({_NUMBER})(?:{_OUT_OF}\s*({_NUMBER})|\s*(%|percent))?")
 _NOUN = r"(?:(?:response|assistant|answer|output|option|model)[\s_]+|(?:an?|the)\s+)?"
-_EDGES = " \t\n.!\"'“”‘’()[]*`"
+_EDGES = " \t\n!\"'“”‘’()[]*`"
+_UNSEEN = re.compile(r"[\u200b-\u200f\u2060\ufe0f\ufeff\x00]")
+
+
+def normalise_letters(text: str) -> str:
+    """Remove invisible characters, and write full-width ones and ligatures as usual."""
+    return _UNSEEN.sub("", unicodedata.normalize("NFKC", text))
 
 
 def fold(word: str) -> str:
     """Return the form in which words are compared: without markup, case, and the kind of white space."""
-    return " ".join(remove_markup(word).casefold().split())
+    return " ".join(remove_markup(normalise_letters(word)).casefold().split())
+
+
+def strip_edges(word: str) -> str:
+    """Return a folded word without the marks around it, unless it is only marks; a number keeps its leading point."""
+    text = fold(word)
+    return text.strip(_EDGES).rstrip(". ") or text
 
 
 def remove_markup(text: str) -> str:
@@ -66,23 +80,24 @@ def remove_markup(text: str) -> str:
 
 def choices(meanings: Mapping[str, str | float]) -> Words:
     """Words of which each has a meaning, such as ``{"A": "a", "tie": "tie"}`` or ``{"pass": 1, "fail": 0}``."""
-    folded = {fold(word).strip(_EDGES) or fold(word): meaning for word, meaning in meanings.items()}
-    listed = "|".join(r"[\s_]+".join(map(re.escape, word.split())) for word in sorted(folded, key=len, reverse=True))
-    grades = {meaning for meaning in meanings.values() if not isinstance(meaning, str)}
+    folded = {strip_edges(word): meaning for word, meaning in meanings.items()}
+    written = sorted({*folded, *map(normalise_letters, meanings)}, key=len, reverse=True)
+    listed = "|".join(r"[\s_]+".join(map(re.escape, word.split())) for word in written)
     unlisted = Unread(f"the verdict is none of {', '.join(folded)}")
 
     def read(value: object) -> Value | Unread:
         if isinstance(value, bool):
-            # A boolean is the best or the worst of two grades, whatever they are called.
-            word, grade = str(value).lower(), max(grades, default=0) if value else min(grades, default=0)
-            return folded.get(word, grade if len(grades) == 2 else unlisted)
+            # A boolean is also what is usually called so: "pass", "yes", "correct".
+            kind = str(value).lower()
+            known = {folded[word] for word in (PASSES if value else FAILS) if len(word) > 1 and word in folded}
+            return folded.get(kind, known.pop() if len(known) == 1 else unlisted)
         if not isinstance(value, str | int):
             return unlisted
-        text = fold(str(value)[:1000]).strip(_EDGES)
+        text = strip_edges(str(value)[:1000])
         bare = re.sub(rf"\A{_NOUN}", "", text)
-        return folded.get(text, folded.get(bare, unlisted))
+        return folded.get(text, folded.get(bare, folded.get(text.replace("_", " "), unlisted)))
 
-    return Words(rf"(?<!\w){_NOUN}(?P<verdict>{listed})(?!\w)", read, tuple(folded))
+    return Words(rf"(?<!\w){_NOUN}(?P<verdict>{listed})(?!\w|[.,:]\d|\s?%)", read, tuple(folded))
 
 
 def scale(low: float, high: float) -> Words:
@@ -106,21 +121,30 @@ def scale(low: float, high: float) -> Words:
                 return check(float(value))
             except OverflowError:
                 return check(math.inf)
-        text = remove_markup(value[:100]).strip(_EDGES)
+        text = strip_edges(value[:100])
         if not re.fullmatch(f"(?i){_SCORE}", text):
             return Unread("the score is not a number")
         if text[0] in "★⭐":
-            return check(text.count(text[0]), len(text) if "☆" in text else high)
-        match = _PARTS.match(text.lower())
+            stars = re.sub(r"\s", "", text)
+            return check(len(stars) - stars.count("☆"), len(stars) if "☆" in stars else max(5, len(stars)))
+        match = _PARTS.match(text)
         assert match
-        whole = _float(match[2]) if match[2] else 100.0 if match[3] else high
-        return check(_float(match[1]), whole)
+        numbers = [_read_float(part, high) for part in match.groups()[:2] if part]
+        if None in numbers:
+            return Unread("ambiguous: a comma before three digits")
+        return check(numbers[0] or 0.0, *([numbers[1] or 0.0] if match[2] else [100.0] if match[3] else []))
 
-    return Words(rf"(?P<verdict>{_SCORE}){_END}", read)
+    # On a scale from 0, a dash before a number is a list's.
+    sign = r"(?<![-−–]\s)" if low < 0 else ""
+    return Words(rf"{sign}(?P<verdict>{_SCORE}){_END}", read)
 
 
-def _float(text: str) -> float:
-    return float(text.replace("−", "-").replace(",", "."))
+def _read_float(text: str, high: float) -> float | None:
+    """Read a number; None where a comma may separate thousands or a fraction."""
+    text = re.sub("[−–]", "-", text)
+    if re.fullmatch(r"-?[1-9]\d{0,2},\d{3}", text):
+        return float(text.replace(",", "")) if high >= 1000 else None
+    return float(text.replace(",", "."))
 
 
 Labels = tuple[str, ...]
@@ -194,12 +218,17 @@ def ranking(names: Labels) -> Words:
 
 def criteria(names: Sequence[str], number: Words) -> Words:
     """A number for each criterion: in an object, or in a list of objects with a name; read in the order of names."""
-    known = {_fold_key(name): name for name in names}
+    known = {fold_key(name): name for name in names}
+
+    def read_all(value: object) -> Value | Unread:
+        results = [read(inner) for inner in (value, *_list_inner(value))]
+        results = [result for result in results if not isinstance(result, Absent)] or results[:1]
+        return results[0] if len({*results}) == 1 else Unread("ambiguous: it gives scores twice")
 
     def read(value: object) -> Value | Unread:
         scores: dict[str, float] = {}
         for key, item in _list_items(value):
-            if (name := known.get(_fold_key(key))) is None:
+            if (name := known.get(fold_key(key))) is None:
                 continue
             score = number.read(item)
             if not isinstance(score, float | int):
@@ -207,21 +236,21 @@ def criteria(names: Sequence[str], number: Words) -> Words:
             if scores.setdefault(name, score) != score:
                 return Unread(f"ambiguous: it gives {name} two scores")
         missing = [name for name in names if name not in scores]
-        for inner in [item for _, item in value if isinstance(item, list)] if not scores and _is_object(value) else ():
-            if not isinstance(result := read(inner), Absent):
-                return result
         if not scores:
             return Absent("no JSON object has a score for each criterion")
         return Unread(f"no score for {', '.join(missing)}") if missing else tuple(scores[name] for name in names)
 
-    return Words("(?!)(?P<verdict>)", read)
+    return Words("(?!)(?P<verdict>)", read_all)
 
 
-def _is_object(value: object) -> TypeGuard[list[tuple[str, object]]]:
-    return isinstance(value, list) and all(isinstance(item, tuple) for item in value)
+def _list_inner(value: object) -> list[object]:
+    """List what an object holds under a usual name of scores; without one, all that it holds."""
+    pairs = [pair for pair in value if isinstance(pair, tuple)] if isinstance(value, list) else []
+    return [item for key, item in pairs if fold(key) in _KEYS["scores"]] or [item for _, item in pairs]
 
 
-def _fold_key(key: str) -> str:
+def fold_key(key: str) -> str:
+    """Return the form in which names of criteria are compared."""
     return fold(re.sub(r"[_-]", " ", key))
 
 
@@ -232,9 +261,15 @@ def _list_items(value: object) -> Iterator[tuple[str, object]]:
             yield item[0], _pick(item[1], "score", item[1])
         elif isinstance(name := _pick(item, "name", None), str):
             yield name, _pick(item, "score", None)
+        elif isinstance(item, list):
+            yield from (pair for pair in item if isinstance(pair, tuple))
 
 
-_KEYS = {"name": ("name", "criterion", "metric", "aspect"), "score": ("score", "value", "rating", "grade")}
+_KEYS = {
+    "name": ("name", "criterion", "metric", "aspect"),
+    "score": ("score", "value", "rating", "grade"),
+    "scores": ("scores", "criteria", "ratings", "grades"),
+}
 
 
 def _pick(value: object, role: str, otherwise: object) -> object:
