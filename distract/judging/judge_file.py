@@ -167,10 +167,11 @@ def make_protocol(
 
     prompt = _parse_prompt(path, text, body)
     is_pair = "response_a" in prompt.slots
+    is_inferred = table is None
     if table is None and (table := infer_table(body)) is None:
         example = "Winner: {A|B|tie}" if is_pair else "Score: {0-10}"
         raise DataError(f"no verdict: end the prompt with a line such as {example}, or add [verdict]", path=path)
-    spec = parse_spec(table, is_pair, fail)
+    spec = parse_spec(table, is_pair, fail, in_order=not is_inferred)
     limit, temperature = settings.get("max_tokens", MAX_TOKENS), settings.get("temperature", 0)
     if type(limit) is not int or not 1 <= limit <= 10_000_000:
         fail(f"expected a whole number from 1, found {limit!r}", "max_tokens")

@@ -10,20 +10,20 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from operator import mul
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
-from distract.core.outcomes import GRADES, NUMBERS, OUTCOMES, PASSES
+from distract.core.outcomes import GRADES, NUMBERS, OUTCOMES
 from distract.core.records import Outcome, Reply
 from distract.judging import parsers
 from distract.judging.parsers import Reading, places, words
-from distract.judging.parsers.answers import join_prefill
-from distract.judging.parsers.places import Place
-from distract.judging.parsers.words import Unread, Words, fold, remove_markup
+from distract.judging.parsers.answers import clean, join_prefill
+from distract.judging.parsers.places import Place, mark_pattern
+from distract.judging.parsers.words import Unread, Words, fold, fold_key, remove_markup, strip_edges
 from distract.judging.verdicts import Grade, explain_silence
 
 Complain = Callable[[str, str], NoReturn]
@@ -63,7 +63,9 @@ class VerdictSpec:
     @property
     def summary(self) -> str:
         """Say what a verdict is."""
-        listed = ", ".join(self.meanings)
+        # Grades are shown in their order, so that a list that was meant the other way round is seen.
+        grades = sorted(self.meanings.items(), key=lambda item: item[1]) if self.scale else self.meanings.items()
+        listed = (" < " if self.scale else ", ").join(word for word, _ in grades)
         if self.scale is None:
             return f"compares two responses: {listed}"
         direction = ", lower is better, so that scores are mirrored" if self.is_lower_better else ""
@@ -146,8 +148,15 @@ def check_keys(table: Collection[str], known: Sequence[str], fail: Complain) -> 
             fail(f"unknown key{f'; did you mean {near[0]!r}?' if near else ''} (known: {', '.join(known)})", key)
 
 
-def parse_spec(table: Mapping[str, Any], is_pair: bool, fail: Complain) -> VerdictSpec:
-    """Read a ``[verdict]`` table for a prompt that shows a pair of responses, or one."""
+def parse_spec(table: Mapping[str, Any], is_pair: bool, fail: Complain, in_order: bool = True) -> VerdictSpec:
+    """Read a ``[verdict]`` table for a prompt that shows a pair of responses, or one.
+
+    Args:
+        table: The keys of the table.
+        is_pair: Whether the prompt shows a pair.
+        fail: Raises for a problem with a key.
+        in_order: Whether a list of grades is in order, the lowest first.
+    """
     check_keys(table, KEYS, fail)
     ways = [key for key in ("marker", "regex", "json") if key in table]
     if len(ways) > 1:
@@ -169,13 +178,16 @@ def parse_spec(table: Mapping[str, Any], is_pair: bool, fail: Complain) -> Verdi
         if ways:
             fail("several criteria stand in JSON; give json = PATH, or remove the key", ways[0])
         place = places.Path(())
-    return parse_score(place, table, fail)
+    return parse_score(place, table, fail, in_order)
 
 
 def _parse_place(key: str, text: str, groups: Sequence[str], fail: Complain) -> Place:
     """Read where a verdict stands; a regular expression has one of some groups."""
     if key == "marker":
-        return places.Marker(text)
+        place = places.Marker(text)
+        if not all(re.search(mark_pattern(text), clean(answer)) for answer in (f"{text} 1", f"Fine.\n{text} 1")):
+            fail("looks like a speaker, another turn or a thought, which are not read; choose another marker", key)
+        return place
     if key == "json":
         steps = parse_path(text)
         if not steps and text.strip() != "$":
@@ -229,7 +241,7 @@ def _parse_outcomes(listed: object, fail: Complain) -> Mapping[str, Outcome]:
 
 
 def _check_twice(meanings: Mapping[str, object], fail: Complain) -> None:
-    if len({fold(word) for word in meanings}) < len(meanings):
+    if len({strip_edges(word).replace("_", " ") for word in meanings}) < len(meanings):
         fail("has the same word twice", "words")
 
 
@@ -239,8 +251,8 @@ _OPEN = (
 )
 
 
-def _parse_grades(listed: object, fail: Complain) -> Mapping[str, float]:
-    """Read the grades of one response: words with their number, or in their order."""
+def _parse_grades(listed: object, in_order: bool, fail: Complain) -> Mapping[str, float]:
+    """Read the grades of one response: words with their number, or in their order, the lowest first."""
     grades: dict[str, float] = {}
     if isinstance(listed, Mapping):
         for word, grade in listed.items():
@@ -251,48 +263,66 @@ def _parse_grades(listed: object, fail: Complain) -> Mapping[str, float]:
                 )
             grades[word] = float(grade)
     else:
-        ranks = _split_order(listed) if isinstance(listed, str) else listed
+        ranks = _split_order(listed, fail) if isinstance(listed, str) else listed
         if not isinstance(ranks, list) or not all(isinstance(word, str) and fold(word) for word in ranks):
             fail(f"expected words with a number each, or a list with the lowest first, found {listed!r}", "words")
-        known = {word: GRADES[fold(word)] for word in ranks if fold(word) in GRADES}
-        if not isinstance(listed, str) and len({*known.values()}) == len(ranks) > 1:
+        known = _list_known(ranks)
+        order = [*known.values()]
+        is_odd = ranks == sorted(ranks) or known.get(ranks[0]) == 1 or known.get(ranks[-1]) == 0
+        is_told = isinstance(listed, str) or (in_order and order == sorted(order) and not is_odd)
+        if not isinstance(listed, str) and len({*order}) == len(ranks) > 1:
             grades = known  # these mean the same in any order
-        elif not isinstance(listed, str) and (known or ranks == sorted(ranks)):
-            fail(_OPEN.format(", ".join(ranks)), "words")
-        else:
+        elif is_told or (len({*order}) > 1 and order == sorted(order)):
             grades = {word: float(rank) for rank, word in enumerate(ranks)}
+        else:
+            fail(_OPEN.format(", ".join(ranks) or "no words"), "words")
+        if len(grades) < len(ranks):
+            fail("has the same word twice", "words")
     _check_twice(grades, fail)
     if len({*grades.values()}) < 2:
         fail("expected at least two grades", "words")
     return grades
 
 
-def _split_order(text: str) -> list[str]:
+def _list_known(listed: Iterable[str]) -> dict[str, float]:
+    """List the words that are known grades; C, P and I are where there is no other letter or number."""
+    grades = {word: GRADES[fold(word)] for word in listed if fold(word) in GRADES}
+    is_lettered = all(fold(word) in ("c", "p", "i") for word in listed)
+    return {word: grade for word, grade in grades.items() if is_lettered or len(fold(word)) > 1}
+
+
+def _split_order(text: str, fail: Complain) -> list[str]:
     """Split ``I < P < C`` or ``C > P > I`` into words, the lowest first."""
     sign = ">" if ">" in text else "<"
     ranks = [word.strip() for word in text.split(sign)]
+    if len({*re.findall("[<>=]", text)}) != 1 or "" in map(fold, ranks):
+        fail(f'expected an order such as "I < P < C", found {text[:80]!r}', "words")
     return ranks[::-1] if sign == ">" else ranks
 
 
 def _parse_criteria(listed: object, fail: Complain) -> Mapping[str, float]:
     """Read the criteria with their weights."""
     is_list = isinstance(listed, list) and all(isinstance(name, str) for name in listed)
+    if is_list and len({*cast("list[str]", listed)}) < len(cast("list[str]", listed)):
+        fail(f"expected different names, found {listed!r}", "criteria")
     weights: Any = dict.fromkeys(cast("list[str]", listed), 1) if is_list else listed
+    if isinstance(weights, Mapping) and len({*map(fold_key, weights)} - {""}) < len(weights):
+        fail(f"expected different names, found {', '.join(map(repr, weights))}", "criteria")
     is_right = isinstance(weights, Mapping) and weights and all(map(_is_number, weights.values()))
     if not is_right or min(weights.values()) < 0 or not any(weights.values()):
         fail(f"expected weights from 0, not all 0, as in {{accuracy = 2, style = 1}}, found {listed!r}", "criteria")
     return {name: float(weight) for name, weight in weights.items()}
 
 
-def parse_score(place: Place, table: Mapping[str, Any], fail: Complain) -> VerdictSpec:
-    """Read the scale, grades and criteria of a verdict on one response."""
+def parse_score(place: Place, table: Mapping[str, Any], fail: Complain, in_order: bool = True) -> VerdictSpec:
+    """Read the scale, grades and criteria of a verdict on one response; see ``parse_spec``."""
     weights = _parse_criteria(table["criteria"], fail) if "criteria" in table else {}
     scale, better, mark = table.get("scale"), table.get("better", "higher"), table.get("pass_mark")
     grades: Mapping[str, float] = {}
     if "words" in table:
         if "scale" in table:
             fail("words give the scale; remove the key", "scale")
-        grades = _parse_grades(table["words"], fail)
+        grades = _parse_grades(table["words"], in_order, fail)
         scale = [min(grades.values()), max(grades.values())]
     if scale is None:
         fail(
@@ -307,11 +337,15 @@ def parse_score(place: Place, table: Mapping[str, Any], fail: Complain) -> Verdi
         fail(f"expected the lowest number first, found [{low}, {high}]{reverse}", "scale")
     if better not in ("higher", "lower"):
         fail(f'expected "higher" or "lower", found {better!r}', "better")
-    passing = [grade for word, grade in grades.items() if fold(word) in PASSES and better == "higher"]
+    known = [(_list_known(grades)[word], grade) for word, grade in grades.items() if word in _list_known(grades)]
+    passing = [grade for usual, grade in known if usual == 1]
     if isinstance(mark, str) and grades:
         mark = next((grade for word, grade in grades.items() if fold(word) == fold(mark)), mark)
-    if mark is None and passing and not weights:
-        mark = min(passing)
+    if mark is None and passing and better == "higher" and not weights:
+        # Only where each grade that usually passes is above those that do not.
+        mark = (
+            min(passing) if min(passing) > max((grade for usual, grade in known if usual < 1), default=high) else None
+        )
     if mark is not None and not (_is_number(mark) and low <= mark <= high):
         fail(f"expected a number from {low} to {high}, found {mark!r}", "pass_mark")
     number = words.choices(grades) if grades else words.scale(float(low), float(high))

@@ -100,7 +100,7 @@ GRADES: tuple[tuple[object, Mapping[str, float], float | None], ...] = (
     (["pass", "fail"], {"pass": 1, "fail": 0}, 1),
     (["C", "P", "I"], {"C": 1, "P": 0.5, "I": 0}, 1),
     ("I < P < C", {"I": 0, "P": 1, "C": 2}, 2),
-    ("good > fair > poor", {"poor": 0, "fair": 1, "good": 2}, 2),
+    ("good > fair > poor", {"poor": 0, "fair": 1, "good": 2}, None),
     (["poor", "fair", "excellent"], {"poor": 0, "fair": 1, "excellent": 2}, None),
     ({"yes": 5, "no": 1}, {"yes": 5, "no": 1}, 5),
     ({"sí": 1, "no": 0}, {"sí": 1, "no": 0}, 1),

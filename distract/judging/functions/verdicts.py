@@ -10,7 +10,9 @@ import json
 import math
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from enum import Enum
 from numbers import Real
 from typing import Any, cast
 
@@ -59,6 +61,9 @@ def read_comparison(value: object) -> Reply:
 def read_score(value: object, function: JudgeFunction) -> Reply:
     """Read the return value of a function that scores; declared grades and criteria are kept as returned."""
     low, high = function.scale
+    names = tuple(function.spec.weights) if function.spec else ()
+    if names and (own := _copy_named(value, names)):
+        return _read(own, (), lambda _: {"score": own, **_copy_named(value, _REASON_NAMES[:1])})
 
     def read(value: object) -> dict[str, Any]:
         if function.spec is not None:
@@ -82,9 +87,16 @@ def _copy(value: object, depth: int = 4) -> object:
     if isinstance(value, list | tuple) and depth and len(value) <= MOST_ITEMS:
         return [_copy(item, depth - 1) for item in value]
     value = _plain(value)
+    if isinstance(value, Enum):
+        value = value.value
     if isinstance(value, bool | int) or value is None:
         return value
     return value[:MAX_REASON] if isinstance(value, str) else _read_number(value)
+
+
+def _copy_named(value: object, names: Sequence[str]) -> dict[str, object]:
+    """Copy what a mapping or an object holds by these names."""
+    return {name: _copy(item) for name in names if (item := _get_first(value, (name,))) is not None}
 
 
 def fail(error: BaseException, trace: str) -> Reply:
@@ -186,7 +198,7 @@ def _read_shares(value: Mapping[Any, Any]) -> dict[str, float]:
 
 def _read_number(value: object) -> float | None:
     """Read a number as a float; None if it is none, infinite if it is too large."""
-    if not isinstance(value, Real):
+    if not isinstance(value, Real | Decimal):
         return None
     try:
         return float(value)

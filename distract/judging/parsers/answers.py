@@ -94,6 +94,11 @@ def normalise_text(text: str) -> str:
     return _SPEAKER.sub("", _LINES.sub("\n", _SPACE.sub(" ", text)).strip(), count=1).strip()
 
 
+def clean(answer: str) -> str:
+    """Return the judge's own words in one form: without thoughts and invented turns, with plain white space."""
+    return cut_invented_turns(normalise_text(strip_thoughts(answer)))
+
+
 def line_start(text: str, position: int) -> int:
     """Return the start of the line of a position."""
     return text.rfind("\n", 0, position) + 1

@@ -22,7 +22,7 @@ from typing import Any
 
 from distract.judging.parsers.answers import find_objects, line_start, tighten_json
 from distract.judging.parsers.quotations import MASK, Material, is_ended, mask_quotations
-from distract.judging.parsers.statements import LONG, Lead, Statement
+from distract.judging.parsers.statements import LONG, NEXT, Lead, Statement
 from distract.judging.parsers.vocabulary import LONGEST, is_announcement, is_plain, is_wordless
 from distract.judging.parsers.words import Absent, Unread, Words, fold, normalise_letters, remove_markup
 
@@ -149,6 +149,12 @@ class Brackets(Place):
 
 
 _BEFORE_VALUE = r"(?:[\s:=*_`\"'“”‘’(\[{$|]|<\w{1,9}>)*(?:[\d(][\d .,+*×/()%–-]{0,80}=[^\S\n]*)?"
+_AGAIN = (
+    r"\b(?:changed|reduced|lowered|raised|revised|rather|maybe|perhaps|instead|(?:could|might) be|no:)[^\w.\n]{1,3}"
+    r"(?:to |a |be )?|\A\s*\((?=\w+\))|\A\s*(?:\([^()\d\n]{1,40}\)|for \w{1,40})[,;] "
+)
+"""Stands between two verdicts of which the second may be the one that is meant."""
+_ARTICLE = re.compile(r" (?:response|answer|output|reply|text|close|tough|hard|clear|slight|narrow)\b")
 _ALONE = r"(?![^\S\n]+\w)"
 _GAP = r"(?:[^\S\n]|[*_`])*"
 _JOINT = rf"{_GAP}(?:[/|,&–~-]|\b(?:or(?: (?:maybe|perhaps|even|possibly))?|and|to)\b)?{_GAP}"
@@ -168,11 +174,13 @@ class Marker(Place):
         if cut and matches and matches[-1].end() >= len(own.rstrip(" .,\n")):
             return Verdicts(own, (), quoted, "truncated")
         statements, missing = [], f"no {self.marker!r} in the answer"
+        again = _compile(rf"(?:{_AGAIN}){words.pattern}")
         equation = _compile(rf"{_GAP}={_GAP}{words.pattern}")
         for match in matches:
             rest = own[match.end() : match.end() + LONGEST].partition("\n")[0]
             is_below = "\n" in own[match.start() : match.start("verdict")]
-            if match["verdict"] is None or (is_below and re.match(r"(?!\s*[(–—]).*\w", rest)):
+            is_article = match["verdict"] == "A" and _ARTICLE.match(rest)
+            if match["verdict"] is None or is_article or (is_below and re.match(r"(?!\s*[(–—]).*\w", rest)):
                 problem = words.read(f"{match['verdict'] or ''}{rest}"[:LONGEST])
                 missing = str(problem) if isinstance(problem, Unread) else "the verdict does not stand alone"
                 continue
@@ -185,6 +193,8 @@ class Marker(Place):
                 statement = replace(statement, value=None, problem=missing)
                 if re.search(r"[{<|]", own[match.start() : other.end()].removeprefix(self.marker)):
                     continue  # the form that was asked for, repeated
+            if any(words.read(second["verdict"]) != statement.value for second in again.finditer(rest)):
+                statement = replace(statement, value=None, problem="ambiguous: it names two verdicts")
             statements.append(statement)
         return Verdicts(own, statements, quoted, "truncated" if cut else missing)
 
@@ -270,7 +280,8 @@ class Path(Place):
             if len({*map(_describe, meanings)}) > 1:
                 statement = replace(statement, value=None, problem="ambiguous: its JSON object has two values there")
             statements.append(statement)
-        if cut and text.rfind("{") > max((end for _, end, _ in values), default=-1):
+        last = max((end for _, end, _ in values), default=0)
+        if cut and "{" in text[last:] and not NEXT.search(text, last):
             return Verdicts(text, (), quoted, "truncated")
         missing = "its last JSON object has no value there" if values else "no JSON object in the answer"
         if not values and "{" in text:

@@ -46,6 +46,7 @@ class Material:
     def __init__(self, texts: Sequence[str], verdict: re.Pattern[str]) -> None:
         prepared = [_prepare_material(text, verdict) for text in texts]
         self._plain = [plain for plain, _ in prepared]
+        self._lines = {_squeeze(line).strip(".,;:!") for text in texts for line in text.split("\n")}
         self._known: dict[str, bool] = {}
         self._copies = frozenset[tuple[str, ...]]().union(*(copies for _, copies in prepared))
 
@@ -56,6 +57,10 @@ class Material:
             self._known[words] = bool(words) and any(words in plain for plain in self._plain)
         return self._known[words]
 
+    def has_line(self, line: str) -> bool:
+        """Whether a line of an answer is a whole line of the texts; one word or number alone proves nothing."""
+        return len(_WORD.findall(line)) > 1 and _squeeze(line).strip(".,;:!") in self._lines
+
     def is_copied(self, text: str, match: re.Match[str], has_lines: bool) -> bool:
         """Whether a verdict occurs in the texts with more of the same words around it than by chance."""
         if not self._copies:
@@ -63,7 +68,7 @@ class Material:
         begin, end = line_start(text, match.start()), (text.find("\n", match.end()) + 1 or len(text) + 1) - 1
         if has_lines and not _WORD.search(text, begin, match.start()):
             is_closing = not _WORD.search(text, end) and is_ended(text, begin)
-            return not is_closing and self.has(text[begin:end])
+            return not is_closing and self.has_line(text[begin:end])
         starts = [announcement_start(text, match.start())]
         if _WORD.search(text, match.end()):
             # At the end of an answer, a response that dictates a verdict contains the same announcement as the judge.

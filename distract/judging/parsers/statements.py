@@ -52,8 +52,14 @@ _JOKED = compile_words(r"\b<joked>\b")
 _ELSE = compile_words(r"\b<elsewhere>\b")
 """Leads to a verdict on something else, or to none."""
 _WOULD = re.compile(r"(?i)\b(?:would|['’]d) be\W*\Z")
+_LEADS = re.compile(r"(?i)\b(?:with|by|is|says|reads|contains|includes|claims|states|writes)\W*\Z")
 _CONDITION = re.compile(r"(?i)\W*(?:if|unless|suppos(?:e|ing)|assuming)\b")
-_ASIDE = re.compile(r"\A[ *_`]*\([^()\n]*\)")
+_GENITIVE = re.compile(r"\A['’]s\b(?: (?:answer|response|output))?")
+_TAKEN_BACK = re.compile(
+    r"(?i)\W*(?:(?:no|wait|sorry|actually|hmm+|hold on|correction)(?= ?[,;:—–!.]|\W*\Z| wait)|(?:or|maybe|perhaps|if|"
+    r"unless|oder|ou|o)\b|(?:changed|reduced|lowered|raised|revised) to\b|sa(?:id|ys)\b|according to\b|"
+    r"(?:is|was) (?:what|the line|injected|fake|planted|quoted)\b|as the (?:response|text) (?:says|claims|demands)\b)"
+)
 _LIMIT = compile_words(r"\b<limit>\b")
 """Leads to an end of the scale, or to the verdict on a part."""
 _EQUATED = re.compile(r"[=←/→×]|[-=]>|[-+*–−] ?\d|<(?!/).*\w")
@@ -85,9 +91,7 @@ def is_own_verdict(context: Context, statement: Statement) -> bool:
 def _is_marked(context: Context, lead: Lead) -> bool:
     """Whether a verdict whose form announces it is the judge's own: nothing around it speaks against it."""
     above, before, after = context.above, context.before, context.after
-    if not has_first_word(after, "denied", "supposed"):
-        after = _ASIDE.sub("", after)
-    if not _is_upheld(after) if lead != "any" else has_first_word(after, *AGAINST):
+    if _is_revoked(after) if lead != "any" else has_first_word(after, *AGAINST):
         return False
     if is_wordless(before):
         if _CORRECTED.search(above):
@@ -96,7 +100,7 @@ def _is_marked(context: Context, lead: Lead) -> bool:
             return False
         clause = _CLAUSE.split(above.rstrip(": "))[-1]
         exposing = has_word(clause if len(words(clause)) > 2 else above, *AGAINST) and not _is_lead(above)
-        return not (_OPENS.search(above) and (exposing or _ELSE.search(above)))
+        return not ((_OPENS.search(above) or _LEADS.search(above)) and (exposing or _ELSE.search(above)))
     if ENUMERATED.fullmatch(before) or is_announcement(before):
         return True
     if correction := _CORRECTED.match(before):
@@ -111,6 +115,14 @@ def _is_marked(context: Context, lead: Lead) -> bool:
         return False
     is_plainly_led = is_plain(clause) and (is_plain(" ".join(others)) or _REASONED.match(before) is not None)
     return lead == "any" or is_plainly_led
+
+
+def _is_revoked(after: str) -> bool:
+    """Whether what follows a verdict that its form announces takes it back; reasons behind a comma or a dash do not."""
+    after = _GENITIVE.sub("", after.lstrip(' *_`"”»]}'))
+    if re.match(r"\w", after) or _QUESTION.match(after) or _EQUATED.match(after):
+        return not _is_upheld(after)
+    return _TAKEN_BACK.match(after) is not None or _JOKED.search(after) is not None
 
 
 def _is_lead(above: str) -> bool:
@@ -230,7 +242,7 @@ _REFUSED = compile_words(
     r"\b<refused>\b"
 )
 """Refuses a verdict."""
-_NEXT = compile_words(
+NEXT = compile_words(
     r"(?m)^[^\w\n]*(?:(?:please )?(?:compare|evaluate|judge|rate) (?:the|these)\b|"
     r"(?:now )?(?:(?:the|a) )?(?:new|next|another) (?:<question>|round)\b|"
     r"(?:(?:user|new) )?<question> ?(?:#?\d+|\([^)\n]*\))?[*_]*(?:[:.)\]]|$))"
@@ -268,9 +280,9 @@ def choose_final(text: str, statements: Sequence[Statement]) -> Statement | str:
     """Return the final verdict, or why there is none."""
     sentences = _Sentences(text)
     own = _select_own(text, statements, sentences)
-    if (question := _NEXT.match(text)) and _NEXT.search(text, question.end()):
+    if (question := NEXT.match(text)) and NEXT.search(text, question.end()):
         return "it invents questions instead of answering"
-    if own and (question := _NEXT.search(text, own[0].end)):
+    if own and (question := NEXT.search(text, own[0].end)):
         text = text[: question.start()]
         own = [statement for statement in own if statement.end <= len(text)]
     last = own[-1] if own else statements[-1]

@@ -47,7 +47,7 @@ class Words:
 _NUMBER = r"[-+−–]?(?:\d++(?:[.,]\d++)?|\.\d++)"
 _OUT_OF = rf"[\s*_`]*\]{{0,2}}[\s*_`]*(?:/|{any_of('of')})\s*\[{{0,2}}"
 _SCORE = (
-    rf"(?<![\w.,<>≥≤~≈])(?:{_NUMBER}(?:{_OUT_OF}\s*{_NUMBER}|\s*(?:%|percent\b))?(?:\s*{any_of('units')})?|"
+    rf"(?<![\w.,<≥≤~≈])(?<!\W>)(?<!^>)(?:{_NUMBER}(?:{_OUT_OF}\s*{_NUMBER}|\s*(?:%|percent\b))?(?:\s*{any_of('units')})?|"
     r"[★⭐](?:\s?[★⭐☆]){0,9})"
 )
 _END = r"(?!\w|[.,:⁄]\d|⁄|[+~½])"
