@@ -42,13 +42,16 @@ _HYPOTHETICAL = re.compile(r"(?i)\W*(?:had|were|should)\b")
 _BECAUSE = compile_words(r"[\W_]*<because>\b(?!/)")
 _BETTER = compile_words("<better>")
 _QUESTION = re.compile(r"[^\"“]*\?[\s*_]*\Z")
-_ASPECT = re.compile(r"(?i).*\bbetter(?: than [^,.;]{1,30}|,? but|\W*\()\W*(?:only |just )?(?:in|on|for|when)\b")
+_LIMITED = compile_words(
+    r"[=←/→×]|[-=]>|[-+*–−] ?\d|<(?!/).*\w|(?s:.*)\b<joked>\b|"
+    r".*\bbetter(?: than [^,.;]{1,30}|,? but|\W*\()\W*(?:only |just )?(?:in|on|for|when)\b"
+)
+"""Makes a verdict part of a formula, a joke, or a matter of one aspect."""
 LONG = 1200
 """Maximum characters of a sentence before its verdict."""
 _DEDUCTED = re.compile(r"(?i)\W*(?:so )?I(?: would|['’]d)? (?:deduct|take|subtract|dock)\b[^:.?!]{0,100}")
 _THUS = re.compile(r"(?i)[;:—–] ?(?:and |so )?(?:therefore|thus|hence|so|overall|in conclusion|my verdict)\W*\Z")
 _ONLY = re.compile(r"(?i), (?:only|just|merely|rather) ")
-_JOKED = compile_words(r"\b<joked>\b")
 _ELSE = compile_words(r"\b<elsewhere>\b")
 """Leads to a verdict on something else, or to none."""
 _WOULD = re.compile(r"(?i)\b(?:would|['’]d) be\W*\Z")
@@ -56,7 +59,6 @@ _CONDITION = re.compile(r"(?i)\W*(?:if|unless|suppos(?:e|ing)|assuming)\b")
 _ASIDE = re.compile(r"\A[ *_`]*\([^()\n]*\)")
 _LIMIT = compile_words(r"\b<limit>\b")
 """Leads to an end of the scale, or to the verdict on a part."""
-_EQUATED = re.compile(r"[=←/→×]|[-=]>|[-+*–−] ?\d|<(?!/).*\w")
 
 
 def is_own_verdict(context: Context, statement: Statement) -> bool:
@@ -156,7 +158,7 @@ def _has_person(clause: str) -> bool:
 def _is_upheld(after: str) -> bool:
     """Whether the rest of its sentence upholds a verdict."""
     after = after.lstrip(" \n*_\"'`”’)]")
-    if _QUESTION.match(after) or _ASPECT.match(after) or _JOKED.search(after) or _EQUATED.match(after):
+    if _QUESTION.match(after) or _LIMITED.match(after):
         return False
     if is_wordless(after) or _BECAUSE.match(after) or re.match(r"[,;] ?\w+ ?[:=]", after):
         return True
@@ -417,21 +419,16 @@ class _Sentences:
             return ""
         lead = re.split(r"(?<=[.!?]) ", lines[-1].strip())[-1]
         if not _ENDED.search(lead):
-            is_row = (
-                lead[-1] != ":"
-                and not lead.startswith("**")
-                and ("|" in lead or _ITEM.match(lines[-1]) or _RATED.search(lead))
-            )
-            return "" if is_row else lead.strip("#*_ ")
+            is_row = "|" in lead or _ITEM.match(lines[-1]) or _RATED.search(lead)
+            is_heading = lead[-1] == ":" or lead.startswith("**")
+            return lead.strip("#*_ ") if is_heading or not is_row else ""
         if len(words(lead)) >= 40:
             return ""
         ends = [name.end() for name in re.finditer(rf"\b{re.escape(label)}\b", lead)] if label else []
         is_lost = any(has_first_word(lead[end:], "lost") for end in [*ends, *([0] if len(words(lead)) < 4 else [])])
-        is_harmed = any(
-            _POINTED.search(part) and has_word(part, *AGAINST) for part in re.split(r"(?<=[.!?]) ", lines[-1])
-        )
-        is_harmed = is_harmed or _POINTED_ASIAN.search(lead) is not None
-        return lead if is_lost or is_harmed else ""
+        parts = re.split(r"(?<=[.!?]) ", lines[-1])
+        is_harmed = any(_POINTED.search(part) and has_word(part, *AGAINST) for part in parts)
+        return lead if is_lost or is_harmed or _POINTED_ASIAN.search(lead) else ""
 
     def _column_head(self, line: int, column: int) -> str:
         """Return the head of a table's column."""
