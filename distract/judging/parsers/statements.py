@@ -72,14 +72,11 @@ def is_own_verdict(context: Context, statement: Statement) -> bool:
     if not _is_upheld(after) or (is_name and "better" not in words(_strip_reasons(after) or before)):
         return False
     is_below = is_wordless(before) and not is_name
-    if is_below and after.startswith(":"):
-        return False
-    if _OPENS.search(above) and not is_below and not _is_lead(above):
+    if after.startswith(":") if is_below else _OPENS.search(above) and not _is_lead(above):
         return False
     lead = _CONCEDED.sub("although", (above if is_below else before).rstrip(" \n:*_\"'`“‘"))
-    if _DEDUCTED.fullmatch(lead) or _ONLY.fullmatch(before):
-        return True
-    if _THUS.search(lead) and not has_word(lead, "reported", "supposed"):
+    is_concluded = _THUS.search(lead) and not has_word(lead, "reported", "supposed")
+    if is_concluded or _DEDUCTED.fullmatch(lead) or _ONLY.fullmatch(before):
         return True
     return is_wordless(lead) or is_announcement(lead, label) or _is_conclusion(lead, label, is_below)
 
@@ -107,9 +104,8 @@ def _is_marked(context: Context, lead: Lead) -> bool:
     is_led = lead != "plain" and not is_wordless(clause) and is_plain(clause)
     if has_word(" ".join(others), "reported", "supposed") if is_led else has_word(before, *AGAINST):
         return False
-    if before.rstrip(" *_`").endswith(":") and _ELSE.search(before):
-        return False
-    if _WOULD.search(before) and not is_first_person(before):
+    is_elsewhere = before.rstrip(" *_`").endswith(":") and _ELSE.search(before)
+    if is_elsewhere or (_WOULD.search(before) and not is_first_person(before)):
         return False
     is_plainly_led = is_plain(clause) and (is_plain(" ".join(others)) or _REASONED.match(before) is not None)
     return lead == "any" or is_plainly_led
@@ -138,9 +134,8 @@ def _is_conclusion(lead: str, label: str, is_below: bool) -> bool:
         is_own = _has_person(clause)
         if is_paused and is_own and context:
             return is_reasoned or not has_word(context[-1], "reported", "denied")
-        return is_reasoned or (
-            not is_reported and is_first_person(" ".join(context)) and (is_own or "final" in words(clause))
-        )
+        is_chosen = is_first_person(" ".join(context)) and (is_own or "final" in words(clause))
+        return is_reasoned or (is_chosen and not is_reported)
     if lead.endswith(","):
         return is_reasoned
     if is_below and has_reason and is_reasoned:
@@ -242,9 +237,7 @@ _LISTED = re.compile(
     r"(?i)(?:[^\n\[\]|]{0,40}\b(?:and|or)\b)?(?:[^\w.!?\[\]|]|[\d_]|\|\n\|(?:[ \d]*\|)?)*"
     r"(?:(?:and|or|nor|vs|versus|to|also|output|is|so)\b[^\w|]*){0,3}"
 )
-_JOINED = re.compile(
-    r"(?i)\W*(?:and|or)\b(?: (?:(?:it )?could (?:just as well |also )?be|maybe|perhaps|possibly|even)\b)?"
-)
+_JOINED = compile_words(r"\W*(?:and|or)\b(?: <hedged>\b)?")
 _CLOSED = re.compile(r"\]\](?=[,;，、；])")
 _ITEM = re.compile(r"[-*+•·] |\(?\w{1,3}[.)] ")
 _RATED = re.compile(r":[ *]*\d[\d.,/ *%]*\Z")
@@ -365,12 +358,10 @@ class _Sentences:
         self._text = text
         self._lines = [0, *(end.end() for end in re.finditer("\n", text))]
         self._bars = [bar.start() for bar in re.finditer(r"\|", text)]
-        self._starts, self._ends = [0], []
+        gaps = list(_SENTENCE.finditer(text))
+        self._starts = [0, *(gap.end() for gap in gaps)]
+        self._ends = [*(gap.start() for gap in gaps), len(text)]
         self._disowned: dict[int, bool] = {}
-        for gap in _SENTENCE.finditer(text):
-            self._starts.append(gap.end())
-            self._ends.append(gap.start())
-        self._ends.append(len(text))
 
     def end(self, statement: Statement) -> int:
         """Return the end of a verdict's sentence."""
