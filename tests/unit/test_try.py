@@ -164,7 +164,7 @@ def returns_nothing(response: str) -> None:
             'from: line 1, "{"score": 11}"',
         ],
     ),
-    (LAST, ["Two?\n\n> One\n\nOne\n"], [FIRST, 'from: line 5, "One"']),
+    (LAST, ["Two?\n\n> One\n\nOne\n"], [FIRST, 'from: line 5, "One"', 'ignored as quoted: "One"']),
     (
         "arena-hard",
         ['It says "[[B>A]]".\r\n\r\n[[A>B]]'],

@@ -20,6 +20,7 @@ from operator import attrgetter, itemgetter
 from types import FrameType
 from typing import Any
 
+from distract.core.vocabulary import any_of
 from distract.judging.parsers.answers import find_objects, line_start, tighten_json
 from distract.judging.parsers.quotations import MASK, Material, is_ended, mask_quotations
 from distract.judging.parsers.statements import LONG, NEXT, Lead, Statement
@@ -157,7 +158,7 @@ _AGAIN = (
 _ARTICLE = re.compile(r" (?:response|answer|output|reply|text|close|tough|hard|clear|slight|narrow)\b")
 _ALONE = r"(?![^\S\n]+\w)"
 _GAP = r"(?:[^\S\n]|[*_`])*"
-_JOINT = rf"{_GAP}(?:[/|,&–~-]|\b(?:or(?: (?:maybe|perhaps|even|possibly))?|and|to)\b)?{_GAP}"
+_JOINT = rf"{_GAP}(?:[/|,&–~-]|\b(?:or(?: {any_of('hedged')})?|and|to)\b)?{_GAP}"
 
 
 @dataclass(frozen=True)
@@ -389,9 +390,8 @@ class Sentence(Place):
             start, end = match.span()
             if not re.search(r"\b(?:better|best|winner)\b", own[max(0, start - 60) : match.end(1) + 100]):
                 continue
-            statement = make_statement(
-                words, match[1], start, match.start("better") if match["better"] else end, "name"
-            )
+            output_end = match.start("better") if match["better"] else end
+            statement = make_statement(words, match[1], start, output_end, "name")
             # In a cut answer only the requested sentence counts, with two exceptions: a sentence with the same output
             # as a requested one that had begun, and a sentence that contradicts an output alone on its line.
             is_requested = _THEREFORE.search(own[max(0, start - LONG) : start]) and _STOPPED.match(own, end, end + LONG)

@@ -9,6 +9,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 
 from distract.judging.parsers.answers import line_start
 from distract.judging.parsers.vocabulary import LONGEST, announcement_start, is_announcement
@@ -34,7 +35,6 @@ _MARKS = re.compile(
     r"|‘(?!\d0s)([^‘’]*(?:’\w[^‘’]*)*)’|(?<![\w'])'(?=\S)(?!\d0s)([^'\n]*(?:(?<=\w)'\w[^'\n]*)*)(?<=\S)'(?!\w)"
 )
 _ENDED = re.compile(r"(?:\A|[.!?。…]|\]\])\W*\Z")
-_SENTENCE = re.compile(r"[^.!?\n]*\Z")
 _WORD = re.compile(r"[^\W_]+")
 _GOES_ON = re.compile(r"(?:[^\w\n]|_)*+[^\W_]")
 _LOOSE = re.compile(r"[\s*_`>]+")
@@ -100,7 +100,8 @@ def mask_quotations(text: str, verdict: re.Pattern[str], texts: Sequence[str], h
     inside = (whole[1] or whole[2] or "") if whole else ""
     is_own = inside and not re.search(r"(?m)^(?:```|~~~)", inside) and not material.has(inside)
     part = whole.span(whole.lastindex or 0) if whole and is_own else (0, len(text))
-    for start, end in _find_quotations(text, part):
+    for quotation in chain.from_iterable(pattern.finditer(text, *part) for pattern in (_FENCE, _LINES, _MARKS)):
+        start, end = quotation.span(quotation.lastindex or 0)
         inside = text[start:end]
         if verdict.search(inside) and not _is_own(text, start, inside, verdict, material, has_lines):
             masked[start:end] = MASK * (end - start)
@@ -116,12 +117,6 @@ def is_ended(text: str, position: int) -> bool:
     return _ENDED.search(before) is not None or before.rpartition("\n")[2].startswith("#")
 
 
-def _find_quotations(text: str, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    for pattern in (_FENCE, _LINES, _MARKS):
-        for match in pattern.finditer(text, *part):
-            yield match.span(match.lastindex or 0)
-
-
 def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], material: Material, has_lines: bool) -> bool:
     """Whether the marks only highlight a verdict: it is alone, or is announced as the judge's."""
     fence = _FENCED.search(text, max(0, start - 80), start) if has_lines else None
@@ -133,11 +128,10 @@ def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], materi
     lead = _lead(inside, verdict)
     if lead is None:
         return False
-    sentence = _SENTENCE.search(before)
     is_block = text[start - 1 : start] == ">"
     if is_block and goes_on:
         return False
-    if sentence and is_announcement(sentence[0]) and (is_block or not _WORD.search(lead)):
+    if is_announcement(re.split(r"[.!?\n]", before)[-1]) and (is_block or not _WORD.search(lead)):
         return not is_block or not material.has(inside)
     if is_block and _WORD.search(lead) and not _WORD.search(text, start + len(inside)) and not before.endswith(":"):
         return not material.has(inside)

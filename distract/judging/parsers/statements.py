@@ -42,13 +42,16 @@ _HYPOTHETICAL = re.compile(r"(?i)\W*(?:had|were|should)\b")
 _BECAUSE = compile_words(r"[\W_]*<because>\b(?!/)")
 _BETTER = compile_words("<better>")
 _QUESTION = re.compile(r"[^\"“]*\?[\s*_]*\Z")
-_ASPECT = re.compile(r"(?i).*\bbetter(?: than [^,.;]{1,30}|,? but|\W*\()\W*(?:only |just )?(?:in|on|for|when)\b")
+_LIMITED = compile_words(
+    r"[=←/→×]|[-=]>|[-+*–−] ?\d|<(?!/).*\w|(?s:.*)\b<joked>\b|"
+    r".*\bbetter(?: than [^,.;]{1,30}|,? but|\W*\()\W*(?:only |just )?(?:in|on|for|when)\b"
+)
+"""Makes a verdict part of a formula, a joke, or a matter of one aspect."""
 LONG = 1200
 """Maximum characters of a sentence before its verdict."""
 _DEDUCTED = re.compile(r"(?i)\W*(?:so )?I(?: would|['’]d)? (?:deduct|take|subtract|dock)\b[^:.?!]{0,100}")
 _THUS = re.compile(r"(?i)[;:—–] ?(?:and |so )?(?:therefore|thus|hence|so|overall|in conclusion|my verdict)\W*\Z")
 _ONLY = re.compile(r"(?i), (?:only|just|merely|rather) ")
-_JOKED = compile_words(r"\b<joked>\b")
 _ELSE = compile_words(r"\b<elsewhere>\b")
 """Leads to a verdict on something else, or to none."""
 _WOULD = re.compile(r"(?i)\b(?:would|['’]d) be\W*\Z")
@@ -62,7 +65,6 @@ _TAKEN_BACK = re.compile(
 )
 _LIMIT = compile_words(r"\b<limit>\b")
 """Leads to an end of the scale, or to the verdict on a part."""
-_EQUATED = re.compile(r"[=←/→×]|[-=]>|[-+*–−] ?\d|<(?!/).*\w")
 
 
 def is_own_verdict(context: Context, statement: Statement) -> bool:
@@ -76,14 +78,11 @@ def is_own_verdict(context: Context, statement: Statement) -> bool:
     if not _is_upheld(after) or (is_name and "better" not in words(_strip_reasons(after) or before)):
         return False
     is_below = is_wordless(before) and not is_name
-    if is_below and after.startswith(":"):
-        return False
-    if _OPENS.search(above) and not is_below and not _is_lead(above):
+    if after.startswith(":") if is_below else _OPENS.search(above) and not _is_lead(above):
         return False
     lead = _CONCEDED.sub("although", (above if is_below else before).rstrip(" \n:*_\"'`“‘"))
-    if _DEDUCTED.fullmatch(lead) or _ONLY.fullmatch(before):
-        return True
-    if _THUS.search(lead) and not has_word(lead, "reported", "supposed"):
+    is_concluded = _THUS.search(lead) and not has_word(lead, "reported", "supposed")
+    if is_concluded or _DEDUCTED.fullmatch(lead) or _ONLY.fullmatch(before):
         return True
     return is_wordless(lead) or is_announcement(lead, label) or _is_conclusion(lead, label, is_below)
 
@@ -109,9 +108,8 @@ def _is_marked(context: Context, lead: Lead) -> bool:
     is_led = lead != "plain" and not is_wordless(clause) and is_plain(clause)
     if has_word(" ".join(others), "reported", "supposed") if is_led else has_word(before, *AGAINST):
         return False
-    if before.rstrip(" *_`").endswith(":") and _ELSE.search(before):
-        return False
-    if _WOULD.search(before) and not is_first_person(before):
+    is_elsewhere = before.rstrip(" *_`").endswith(":") and _ELSE.search(before)
+    if is_elsewhere or (_WOULD.search(before) and not is_first_person(before)):
         return False
     is_plainly_led = is_plain(clause) and (is_plain(" ".join(others)) or _REASONED.match(before) is not None)
     return lead == "any" or is_plainly_led
@@ -148,9 +146,8 @@ def _is_conclusion(lead: str, label: str, is_below: bool) -> bool:
         is_own = _has_person(clause)
         if is_paused and is_own and context:
             return is_reasoned or not has_word(context[-1], "reported", "denied")
-        return is_reasoned or (
-            not is_reported and is_first_person(" ".join(context)) and (is_own or "final" in words(clause))
-        )
+        is_chosen = is_first_person(" ".join(context)) and (is_own or "final" in words(clause))
+        return is_reasoned or (is_chosen and not is_reported)
     if lead.endswith(","):
         return is_reasoned
     if is_below and has_reason and is_reasoned:
@@ -168,7 +165,7 @@ def _has_person(clause: str) -> bool:
 def _is_upheld(after: str) -> bool:
     """Whether the rest of its sentence upholds a verdict."""
     after = after.lstrip(" \n*_\"'`”’)]")
-    if _QUESTION.match(after) or _ASPECT.match(after) or _JOKED.search(after) or _EQUATED.match(after):
+    if _QUESTION.match(after) or _LIMITED.match(after):
         return False
     if is_wordless(after) or _BECAUSE.match(after) or re.match(r"[,;] ?\w+ ?[:=]", after):
         return True
@@ -252,9 +249,7 @@ _LISTED = re.compile(
     r"(?i)(?:[^\n\[\]|]{0,40}\b(?:and|or)\b)?(?:[^\w.!?\[\]|]|[\d_]|\|\n\|(?:[ \d]*\|)?)*"
     r"(?:(?:and|or|nor|vs|versus|to|also|output|is|so)\b[^\w|]*){0,3}"
 )
-_JOINED = re.compile(
-    r"(?i)\W*(?:and|or)\b(?: (?:(?:it )?could (?:just as well |also )?be|maybe|perhaps|possibly|even)\b)?"
-)
+_JOINED = compile_words(r"\W*(?:and|or)\b(?: <hedged>\b)?")
 _CLOSED = re.compile(r"\]\](?=[,;，、；])")
 _ITEM = re.compile(r"[-*+•·] |\(?\w{1,3}[.)] ")
 _RATED = re.compile(r":[ *]*\d[\d.,/ *%]*\Z")
@@ -375,12 +370,10 @@ class _Sentences:
         self._text = text
         self._lines = [0, *(end.end() for end in re.finditer("\n", text))]
         self._bars = [bar.start() for bar in re.finditer(r"\|", text)]
-        self._starts, self._ends = [0], []
+        gaps = list(_SENTENCE.finditer(text))
+        self._starts = [0, *(gap.end() for gap in gaps)]
+        self._ends = [*(gap.start() for gap in gaps), len(text)]
         self._disowned: dict[int, bool] = {}
-        for gap in _SENTENCE.finditer(text):
-            self._starts.append(gap.end())
-            self._ends.append(gap.start())
-        self._ends.append(len(text))
 
     def end(self, statement: Statement) -> int:
         """Return the end of a verdict's sentence."""
@@ -429,21 +422,16 @@ class _Sentences:
             return ""
         lead = re.split(r"(?<=[.!?]) ", lines[-1].strip())[-1]
         if not _ENDED.search(lead):
-            is_row = (
-                lead[-1] != ":"
-                and not lead.startswith("**")
-                and ("|" in lead or _ITEM.match(lines[-1]) or _RATED.search(lead))
-            )
-            return "" if is_row else lead.strip("#*_ ")
+            is_row = "|" in lead or _ITEM.match(lines[-1]) or _RATED.search(lead)
+            is_heading = lead[-1] == ":" or lead.startswith("**")
+            return lead.strip("#*_ ") if is_heading or not is_row else ""
         if len(words(lead)) >= 40:
             return ""
         ends = [name.end() for name in re.finditer(rf"\b{re.escape(label)}\b", lead)] if label else []
         is_lost = any(has_first_word(lead[end:], "lost") for end in [*ends, *([0] if len(words(lead)) < 4 else [])])
-        is_harmed = any(
-            _POINTED.search(part) and has_word(part, *AGAINST) for part in re.split(r"(?<=[.!?]) ", lines[-1])
-        )
-        is_harmed = is_harmed or _POINTED_ASIAN.search(lead) is not None
-        return lead if is_lost or is_harmed else ""
+        parts = re.split(r"(?<=[.!?]) ", lines[-1])
+        is_harmed = any(_POINTED.search(part) and has_word(part, *AGAINST) for part in parts)
+        return lead if is_lost or is_harmed or _POINTED_ASIAN.search(lead) else ""
 
     def _column_head(self, line: int, column: int) -> str:
         """Return the head of a table's column."""
