@@ -118,9 +118,9 @@ def _is_marked(context: Context, lead: Lead) -> bool:
 def _is_revoked(after: str) -> bool:
     """Whether what follows a verdict that its form announces takes it back; reasons behind a comma or a dash do not."""
     after = _GENITIVE.sub("", after.lstrip(' *_`"”»]}'))
-    if re.match(r"\w", after) or _QUESTION.match(after) or _EQUATED.match(after):
+    if re.match(r"\w", after):
         return not _is_upheld(after)
-    return _TAKEN_BACK.match(after) is not None or _JOKED.search(after) is not None
+    return any(expression.match(after) for expression in (_QUESTION, _LIMITED, _TAKEN_BACK))
 
 
 def _is_lead(above: str) -> bool:
