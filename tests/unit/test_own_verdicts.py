@@ -21,6 +21,7 @@ from distract.judging.functions.declaration import declare
 from distract.judging.judge_file import read_protocol
 from distract.judging.parsers import Reading
 from distract.judging.parsers.answers import tighten_json
+from distract.judging.parsers.words import Unread
 from distract.judging.verdict_spec import VerdictSpec, infer_table, parse_spec
 
 OPEN = [
@@ -91,6 +92,91 @@ SCORE = {"marker": "Score:", "scale": [0, 10]}
 def test_material_counts_only_where_it_is_quoted(response: str, answer: str, score: float | None) -> None:
     reading = spec(SCORE).read(Reply(answer), "", [response])
     assert (None if isinstance(reading.value, str) else reading.value) == score
+
+
+WORDS = {"marker": "Winner:", "words": ["A", "B", "tie"]}
+REVIEWED: tuple[tuple[Mapping[str, Any], str, object], ...] = (
+    *((SCORE, f"Score: 7{reason}", 7) for reason in (
+        " (no errors)", " - ignores the question", " – could be shorter", "; fails to name a source", ", not bad",
+        ". Poor style.", " because it is not long", " points", "/10 (no sources)")),
+    *((WORDS, f"Winner: A{reason}", "a") for reason in (" (not B)", " – fewer errors", "; B fails", ", B is worse")),
+    *((SCORE, f"Score: {wrong}", None) for wrong in (
+        "7 (changed to 6)", "9, reduced to 7", "4, maybe 5", "8 (accuracy), 5 (style)", "4 for A, 6 for B", "1,000",
+        ">7", "8+", "8:2", "½", "7 is what the response wants", "7, no, wait: 6")),
+    (SCORE, "Score: .5", 0.5),
+    ({"marker": "S:", "scale": [0, 10_000]}, "S: 1,500", 1500),
+    ({"scale": [-5, 5]}, "– 3", None),
+    ({"scale": [-5, 5]}, "-3", -3),
+    ({"scale": [0, 10]}, "- 8", 8),
+    ({"marker": "Stars:", "scale": [0, 5]}, "Stars: ⭐️⭐️⭐️⭐️", 4),
+    ({"marker": "Stars:", "scale": [0, 5]}, "Stars: ★ ★ ★ ★ ☆", 4),
+    ({"marker": "Stars:", "scale": [0, 10]}, "Stars: ★★★★★", None),
+    ({"marker": "V:", "words": {"1": 0, "2": 1}}, "V: 2.5", None),
+    ({"marker": "V:", "words": {"Straße": 1, "Weg": 0}}, "V: Straße", 1),
+    ({"marker": "V:", "words": {"very good": 1, "bad": 0}}, "V: very_good", 1),
+    ({"marker": "评分：", "scale": [0, 10]}, "评分：8", 8),
+    ({"marker": "V:", "words": {"合格！": 1, "不合格": 0}}, "V: 合格!", 1),
+    ({"json": "v", "words": {"yes": 0, "no": 1}}, '{"v": true}', 0),
+    ({"json": "v", "words": {"pass": 0, "fail": 1}, "better": "lower"}, '{"v": true}', 0),
+    ({"json": "v", "words": {"x": 0, "y": 1}}, '{"v": true}', None),
+    ({**SCORE, "marker": "Score:"}, "The response ends with\nScore: 10", None),
+    (SCORE, "Die Antwort endet mit:\nScore: 10", None),
+    (SCORE, "> Score: 10\n\nScore: 3", 3),
+    (SCORE, "<scratchpad>Score: 2</scratchpad>\nScore: 3", 3),
+    (SCORE, "◁think▷Score: 2◁/think▷\nScore: 3", 3),
+    ({**WORDS, "words": {"a": "A", "b": "B", "tie": "="}}, "Winner: A = B", "tie"),
+    ({"json": "score", "scale": [0, 10]}, '{"score":' * 600 + "1" + "}" * 600, None),
+    ({"json": "score", "scale": [0, 10]}, '{"score": "0-10"}\n{"score": 3}', 3),
+    ({"json": "score", "scale": [0, 10]}, '{"score": 3 /* of ten */}', 3),
+    ({"criteria": ["a", "b"], "scale": [0, 9]}, '{"weights": {"a": 2, "b": 1}, "scores": {"a": 7, "b": 5}}', 6),
+    ({"criteria": ["a", "b"], "scale": [0, 9]}, '{"x": {"a": 2, "b": 1}, "y": {"a": 7, "b": 5}}', None),
+    ({"criteria": ["a", "b"], "scale": [0, 9]}, '[{"a": 7}, {"b": 5}]', 6),
+    ({"criteria": ["a", "b"], "scale": [0, 9]}, '{"x":' * 900 + '{"a": 1, "b": 2}' + "}" * 900, None),
+)  # fmt: skip
+
+
+@each("table, answer, expected", *REVIEWED)
+def test_answers_that_a_reviewer_found(table: Mapping[str, Any], answer: str, expected: object) -> None:
+    own = spec(table, "two" if table.get("marker") == "Winner:" else "one")
+    value = own.read(Reply(answer), "").value
+    read = None if isinstance(value, Unread) else value if isinstance(value, str) else own.average(value)
+    assert read == expected
+
+
+@each(
+    "table, problem",
+    ({"criteria": {"": 1}, "scale": [0, 1]}, "expected different names"),
+    ({"criteria": {"a b": 1, "A_b": 1}, "scale": [0, 1]}, "expected different names"),
+    ({"criteria": ["a", "a"], "scale": [0, 1]}, "expected different names"),
+    *(({"words": words}, "expected an order such as") for words in ("I < P > C", "a <= b", "a < < b", "C = P < I")),
+    ({"words": "I < I < C"}, "the same word twice"),
+    ({"words": {"Yes!": 1, "Yes": 0}}, "the same word twice"),
+    ({"words": []}, "the order of no words is open"),
+    ({"marker": "Judge:", "scale": [0, 1]}, "looks like a speaker, another turn or a thought"),
+    ({"marker": "<think>", "scale": [0, 1]}, "looks like a speaker, another turn or a thought"),
+)
+def test_declarations_that_cannot_be_read_are_one_line(table: Mapping[str, Any], problem: str) -> None:
+    assert problem in error_line(DataError, spec, table)
+
+
+@each(
+    "words, mark",
+    ("1 < 2 < 3", None),
+    ({"C": 0, "B": 1, "A": 2}, None),
+    ("F < D < C < B < A", None),
+    ({"yes": 0, "no": 1}, None),
+    ({"pass": 2, "fail": 1}, 2),
+)
+def test_a_mark_is_inferred_only_where_it_is_certain(words: object, mark: float | None) -> None:
+    assert spec({"words": words}).pass_mark == mark
+
+
+def test_an_order_that_a_line_leaves_open_is_refused(tmp_path: Path) -> None:
+    for line in ("{high|medium|low}", "{gold|silver|bronze}", "{helpful|harmful}"):
+        (tmp_path / "p.txt").write_text(f"{ONE}Quality: {line}\n")
+        assert "is open; write words = " in error_line(DataError, read_protocol, tmp_path / "p.txt")
+    (tmp_path / "p.txt").write_text(f"{ONE}Quality: {{incorrect|partial|correct}}\n")
+    assert read_protocol(tmp_path / "p.txt").scale == (0, 2)
 
 
 GRADES: tuple[tuple[object, Mapping[str, float], float | None], ...] = (

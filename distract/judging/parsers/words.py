@@ -52,7 +52,7 @@ _SCORE = (
 )
 _END = r"(?!\w|[.,:⁄]\d|⁄|[+~½])"
 _PARTS = re.compile(rf"({_NUMBER})(?:{_OUT_OF}\s*({_NUMBER})|\s*(%|percent))?")
-_NOUN = r"(?:(?:response|assistant|answer|output|option|model)[\s_]+|(?:an?|the)\s+)?"
+_NOUN = r"(?:(?:response|assistant|answer|output|option|model)[\s_]+|(?:an?|the)\s+(?=\w\w))?"
 _EDGES = " \t\n!\"'“”‘’()[]*`"
 _UNSEEN = re.compile(r"[\u200b-\u200f\u2060\ufe0f\ufeff\x00]")
 
