@@ -29,7 +29,8 @@ OPEN = [
     for line in (Path(__file__).parents[1] / "data" / "own_verdicts.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 """Answers by writers who never saw the reader: ``right`` is the outcome, the score, or None for no verdict. Rows ``s…``
-were sealed until the reader was finished; the writers of ``d10`` and ``d11`` set out to mislead it."""
+and ``t…`` were sealed until the reader was finished: none of 480 was read wrong, 25 of 389 verdicts were missed. The
+writers of ``d10`` and ``d11`` set out to mislead it."""
 ONE = "Q: {question}\nR: {response}\n"
 
 

@@ -56,7 +56,9 @@ def strip_thoughts(text: str) -> str:
                 thinking, start = "", end
         elif not tag[1]:
             is_fresh = not text[line : tag.start()].strip()
-            if not _is_quoted(text, tag) and (is_fresh or last.get(name, -1) > end):
+            is_closed = last.get(name, -1) > end
+            # A word in square brackets may be a heading.
+            if not _is_quoted(text, tag) and (is_closed or (is_fresh and tag[0][0] != "[")):
                 parts.append(text[start : tag.start()])
                 thinking, has_thoughts = name, True
         elif not has_thoughts and not _is_quoted(text, tag) and not _MENTIONED_AFTER.match(text, end):

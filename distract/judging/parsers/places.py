@@ -246,7 +246,9 @@ class Pattern(Place):
             if MASK not in own[slice(*match.span())]
             and (not quotable.has(match[0]) or _is_closing(text, *match.span()) or _begins_line(text, match.start()))
         ]
-        return Verdicts(own, statements, quoted, "the regular expression does not match")
+        # What holds neither a word of the list nor a number is the form that was asked for, repeated.
+        whole = [one for one in statements if not one.problem or re.search(r"\d", own[one.start : one.end])]
+        return Verdicts(own, whole or statements, quoted, "the regular expression does not match")
 
 
 @dataclass(frozen=True)

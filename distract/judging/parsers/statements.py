@@ -90,7 +90,8 @@ def is_own_verdict(context: Context, statement: Statement) -> bool:
 def _is_marked(context: Context, lead: Lead) -> bool:
     """Whether a verdict whose form announces it is the judge's own: nothing around it speaks against it."""
     above, before, after = context.above, context.before, context.after
-    if _is_revoked(after) if lead != "any" else has_first_word(after, *AGAINST):
+    is_aside = re.match(r"\W*\(", after) is not None
+    if _is_revoked(after) if lead != "any" or is_aside else has_first_word(after, *AGAINST):
         return False
     if is_wordless(before):
         if _CORRECTED.search(above):
