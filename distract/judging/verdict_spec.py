@@ -269,10 +269,10 @@ def _parse_grades(listed: object, in_order: bool, fail: Complain) -> Mapping[str
         known = _list_known(ranks)
         order = [*known.values()]
         is_odd = ranks == sorted(ranks) or known.get(ranks[0]) == 1 or known.get(ranks[-1]) == 0
-        is_told = isinstance(listed, str) or (in_order and order == sorted(order) and not is_odd)
+        is_ordered = isinstance(listed, str) or (in_order and order == sorted(order) and not is_odd)
         if not isinstance(listed, str) and len({*order}) == len(ranks) > 1:
             grades = known  # these mean the same in any order
-        elif is_told or (len({*order}) > 1 and order == sorted(order)):
+        elif is_ordered or (len({*order}) > 1 and order == sorted(order)):
             grades = {word: float(rank) for rank, word in enumerate(ranks)}
         else:
             fail(_OPEN.format(", ".join(ranks) or "no words"), "words")

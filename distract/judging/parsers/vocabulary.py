@@ -53,7 +53,7 @@ def has_first_word(text: str, *kinds: str) -> bool:
     return False
 
 
-def is_plain(text: str, label: str | None = None) -> bool:
+def is_plain(text: str) -> bool:
     """Whether all words may occur in the announcement of a verdict."""
     return all(word in _KNOWN or _is_asian(word) for word in _list_announced(text))
 
