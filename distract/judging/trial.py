@@ -25,8 +25,8 @@ from distract.judging.functions.declaration import RECORDS, sent
 from distract.judging.judge import Judge
 from distract.judging.judge_file import SECRET
 from distract.judging.orders import DEFAULT, Manner, Orders, ask_in_orders
-from distract.judging.parsers import LISTENERS, Reading
 from distract.judging.parsers.answers import find_line, join_prefill
+from distract.judging.parsers.reader import LISTENERS, Reading
 from distract.models.server.secrets import MARK, scrubber
 
 PAIR = Case(

@@ -8,7 +8,7 @@ from typing import Any
 
 from distract.core.printable import clean_text, line, shorten
 from distract.core.records import Judgment, Outcome, ParseFailure, Reply, Request
-from distract.judging.parsers import Reading
+from distract.judging.parsers.reader import Reading
 from distract.judging.parsers.words import Unread
 from distract.judging.trial import OrderTrial, Trial
 

@@ -19,10 +19,10 @@ from typing import Any, NoReturn, cast
 
 from distract.core.outcomes import GRADES, NUMBERS, OUTCOMES
 from distract.core.records import Outcome, Reply
-from distract.judging import parsers
-from distract.judging.parsers import Reading, places, words
-from distract.judging.parsers.answers import clean, join_prefill
+from distract.judging.parsers import places, words
+from distract.judging.parsers.answers import MOST_READ, clean, join_prefill, normalise_letters
 from distract.judging.parsers.places import Place, mark_pattern
+from distract.judging.parsers.reader import Reading, read
 from distract.judging.parsers.words import Unread, Words, fold, fold_key, remove_markup, strip_edges
 from distract.judging.verdicts import Grade, explain_silence
 
@@ -80,8 +80,8 @@ class VerdictSpec:
         """Read the verdict: the preferred response, or the judge's score or scores as it writes them."""
         if reply.failure is not None:
             return Reading(Unread(reply.failure))
-        text = join_prefill(prefill, reply.text[-parsers.MOST_READ :])
-        reading = parsers.read(text, self.place, self.words, material, reply.finish == "length")
+        text = join_prefill(prefill, reply.text[-MOST_READ:])
+        reading = read(text, self.place, self.words, material, reply.finish == "length")
         silence = explain_silence(reply) if isinstance(reading.value, Unread) else None
         return Reading(Unread(silence)) if silence else reading
 
@@ -163,7 +163,7 @@ def parse_spec(table: Mapping[str, Any], is_pair: bool, fail: Complain, in_order
         fail(f"expected one of marker, regex and json, found {' and '.join(ways)}", ways[1])
     place: Place = places.LastLine()
     for key in ways:
-        if not isinstance(table[key], str) or not remove_markup(table[key]).strip():
+        if not isinstance(table[key], str) or not remove_markup(normalise_letters(table[key])).strip():
             fail(f"expected a text, found {table[key]!r}", key)
         place = _parse_place(
             key, table[key], ("score",) if "scale" in table else ("verdict", "score")[: 2 - is_pair], fail

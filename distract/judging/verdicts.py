@@ -14,8 +14,8 @@ from operator import mul
 from distract.core.errors import DataError
 from distract.core.plain_text import fold_text
 from distract.core.records import NO_ANSWER, Judgment, Outcome, ParseFailure, Reply
-from distract.judging.parsers import BRACKETS, MOST_READ, Format
-from distract.judging.parsers.answers import join_prefill, strip_thoughts
+from distract.judging.parsers import BRACKETS, Format
+from distract.judging.parsers.answers import MOST_READ, join_prefill, strip_thoughts
 
 SCORE_TOLERANCE = 1e-4
 """Maximum difference of two scores that tie."""

@@ -24,7 +24,7 @@ from distract.judging.case_texts import FORMAT_CRITERION
 from distract.judging.judge import Judge
 from distract.judging.judge_file import read_judge, read_protocol
 from distract.judging.orders import ask_in_orders
-from distract.judging.parsers import MOST_SEARCHED
+from distract.judging.parsers.reader import MOST_SEARCHED
 from distract.judging.verdict_spec import VerdictSpec, infer_table, parse_path, parse_spec
 from distract.models.opener import open_judge, open_models
 from distract.models.options import Options

@@ -12,9 +12,9 @@ from loops import each
 import distract
 from distract.core.records import Reply
 from distract.core.registry import choose_protocols, protocols
-from distract.judging import parsers, trial
+from distract.judging import trial
 from distract.judging.judge import Judge
-from distract.judging.parsers import BRACKETS
+from distract.judging.parsers import BRACKETS, reader
 from distract.judging.trial_view import show_trials, trial_document
 from distract.models.scripted import ScriptedBackend, make_planted
 
@@ -240,7 +240,7 @@ def test_line_of_a_verdict_holds_its_words(before: list[str], after: list[str], 
     text = "\n".join([*["So it goes."] * 9999 * long, *before, "My verdict: **[[A]]**", *after])
     with pytest.MonkeyPatch.context() as patch:
         readings: list[tuple[str, Any]] = []
-        patch.setattr(parsers, "LISTENERS", [lambda *one: readings.append(one)])
+        patch.setattr(reader, "LISTENERS", [lambda *one: readings.append(one)])
         BRACKETS.read(text, ("A", "B"))
     ((read, reading),) = readings
     assert read == text

@@ -72,6 +72,7 @@ class JudgeFunction:
         """Read grades and criteria as a prompt file's; they give the scale."""
 
         def fail(problem: str, field: str) -> NoReturn:
+            problem = problem.replace("the prompt shows one response", "the function rates one response")
             raise UsageError(f"judge {self.name}: {field}: {problem}")
 
         table: dict[str, Any] = {"better": self.better, "pass_mark": self.pass_mark}
@@ -80,7 +81,8 @@ class JudgeFunction:
             names = value if isinstance(value, Mapping | list | tuple) else ()
             self._check(name, all(isinstance(each, str) for each in names), "texts as names")
             table[name] = [*value] if isinstance(value, tuple) else value
-        table["scale"] = None if self.scale == (None, None) else [*self.scale]
+        ends: Any = self.scale
+        table["scale"] = None if ends == (None, None) else [*ends] if isinstance(ends, tuple | list) else ends
         self.spec = parse_score(Path(()), {key: value for key, value in table.items() if value is not None}, fail)
         self.scale, self.pass_mark = self.spec.scale or self.scale, self.spec.pass_mark
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
-
-from distract.judging.parsers.words import normalise_letters
 
 _TAG = re.compile(
     r"(?i)(?:[<◁]|(?<!\[)\[)(/?)((?:seed:)?(?:think|thinking|thought|reasoning)|(?<=[<◁/])(?:scratchpad|reflection))"
@@ -25,6 +24,7 @@ _CODE = re.compile(r"(?<=\n\n)(?:(?: {4}|\t)(?![ ]*(?:[-*+#]|\d+[.)])\s).*(?:\n|
 _ESCAPED = re.compile(r"\\(?=[\[\]<>=])")
 _FORMULA = re.compile(r"\$*\\(?:boxed|text|mathbf|textbf)\{(?:\\(?:text|mathbf|textbf)\{)?([^{}\n]{1,80})\}{1,2}\$*")
 _STRUCK = re.compile(r"(?<!~)~~(?!~)[^~\n]{1,200}~~(?!~)")
+_UNSEEN = re.compile(r"[\u200b-\u200f\u2060\ufe0f\ufeff\x00]")
 _SPACE = re.compile(r"[^\S\n]+")
 _TURN = re.compile(
     r"(?im)<\|(?:im_end|im_start|eot_id|end|endoftext|return|user|start_header_id)\b|</s>|^[^\w\n]*+(?:(?<=<)(?:user|"
@@ -34,6 +34,10 @@ _TURN = re.compile(
 """The end of an answer, or the start of another speaker's turn."""
 _SPEAKER = re.compile(r"(?i)\A[^\w\n]*(?:assistant|judge|ai)[*_]*:(?=\W*\S)")
 _LINES = re.compile(r" ?\n\s*")
+
+
+MOST_READ = 2_000_000
+"""Characters at the end of an answer in which thoughts are recognised; what comes before is not read."""
 
 
 def strip_thoughts(text: str) -> str:
@@ -85,6 +89,11 @@ def cut_invented_turns(text: str) -> str:
         if re.search(r"\w", text[: turn.start()]) or "# instruction" in turn[0].lower():
             return text[: turn.start()].rstrip()
     return text
+
+
+def normalise_letters(text: str) -> str:
+    """Remove invisible characters, and write full-width ones and ligatures as usual."""
+    return _UNSEEN.sub("", unicodedata.normalize("NFKC", text))
 
 
 def normalise_text(text: str) -> str:

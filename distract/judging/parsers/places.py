@@ -21,11 +21,11 @@ from types import FrameType
 from typing import Any
 
 from distract.core.vocabulary import any_of
-from distract.judging.parsers.answers import find_objects, line_start, tighten_json
+from distract.judging.parsers.answers import find_objects, line_start, normalise_letters, tighten_json
 from distract.judging.parsers.quotations import MASK, Material, is_ended, mask_quotations
 from distract.judging.parsers.statements import LONG, NEXT, Lead, Statement
 from distract.judging.parsers.vocabulary import LONGEST, is_announcement, is_plain, is_wordless
-from distract.judging.parsers.words import Absent, Unread, Words, fold, normalise_letters, remove_markup
+from distract.judging.parsers.words import Absent, Unread, Words, fold, remove_markup
 
 MOST_VERDICTS = 100
 """Verdicts at the end of an answer that count; one with more of them repeats itself."""
@@ -151,6 +151,7 @@ class Brackets(Place):
 
 _BEFORE_VALUE = r"(?:[\s:=*_`\"'“”‘’(\[{$|]|<\w{1,9}>)*(?:[\d(][\d .,+*×/()%–-]{0,80}=[^\S\n]*)?"
 _AGAIN = (
+    r"\b(?:capped at|minus|abgewertet auf|bzw\.|réduite? à|I (?:now )?give(?: it| this)?) (?:an? )?|扣|"
     r"\b(?:changed|reduced|lowered|raised|revised|rather|maybe|perhaps|instead|(?:could|might) be|no:)[^\w.\n]{1,3}"
     r"(?:to |a |be )?|\A\s*\((?=\w+\))|\A\s*(?:\([^()\d\n]{1,40}\)|for \w{1,40})[,;] "
 )
@@ -158,7 +159,8 @@ _AGAIN = (
 _ARTICLE = re.compile(r" (?:response|answer|output|reply|text|close|tough|hard|clear|slight|narrow)\b")
 _ALONE = r"(?![^\S\n]+\w)"
 _GAP = r"(?:[^\S\n]|[*_`])*"
-_JOINT = rf"{_GAP}(?:[/|,&–~-]|\b(?:or(?: {any_of('hedged')})?|and|to)\b)?{_GAP}"
+_JOINT = rf"{_GAP}(?:[/|&~]|\b(?:or(?: {any_of('hedged')})?|and|to)\b){_GAP}"
+_PAUSE = rf"{_GAP}[,–-]?{_GAP}"
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,8 @@ class Marker(Place):
         if cut and matches and matches[-1].end() >= len(own.rstrip(" .,\n")):
             return Verdicts(own, (), quoted, "truncated")
         statements, missing = [], f"no {self.marker!r} in the answer"
+        joint = _compile(f"{_JOINT}{words.pattern}")
+        pause = _compile(f"{_PAUSE}{words.pattern}{_ALONE if words.labels else ''}")
         again = _compile(rf"(?:{_AGAIN}){words.pattern}")
         equation = _compile(rf"{_GAP}={_GAP}{words.pattern}")
         for match in matches:
@@ -188,7 +192,7 @@ class Marker(Place):
             statement = make_statement(words, match["verdict"], match.start(), match.end("verdict"), "plain")
             if "=" in words.labels and (equal := equation.match(own, match.end())):
                 statement = make_statement(words, "=", match.start(), equal.end(), "plain")
-            other = _compile(f"{_JOINT}{words.pattern}{_ALONE if words.labels else ''}").match(own, match.end())
+            other = joint.match(own, match.end()) or pause.match(own, match.end())
             if other and words.read(other["verdict"]) not in (statement.value, statement.problem):
                 missing = "ambiguous: it names two verdicts"
                 statement = replace(statement, value=None, problem=missing)

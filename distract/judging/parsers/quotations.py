@@ -63,12 +63,12 @@ class Material:
 
     def is_copied(self, text: str, match: re.Match[str], has_lines: bool) -> bool:
         """Whether a verdict occurs in the texts with more of the same words around it than by chance."""
-        if not self._copies:
-            return False
         begin, end = line_start(text, match.start()), (text.find("\n", match.end()) + 1 or len(text) + 1) - 1
         if has_lines and not _WORD.search(text, begin, match.start()):
             is_closing = not _WORD.search(text, end) and is_ended(text, begin)
             return not is_closing and self.has_line(text[begin:end])
+        if not self._copies:
+            return False
         starts = [announcement_start(text, match.start())]
         if _WORD.search(text, match.end()):
             # At the end of an answer, a response that dictates a verdict contains the same announcement as the judge.
@@ -123,7 +123,7 @@ def _is_own(text: str, start: int, inside: str, verdict: re.Pattern[str], materi
     goes_on = has_lines and verdict.search(text, start + len(inside)) is not None
     if fence and not material.has(inside) and not goes_on:
         line = text[line_start(text, max(0, fence.start() - 1)) : fence.start()].strip()
-        return not line.endswith(":") or is_announcement(line)
+        return is_announcement(line) or is_ended(text, fence.start())
     before = _FENCED.sub("", text[max(0, start - 80) : start]).rstrip("\"'`“”«»「『‘>\n ")
     lead = _lead(inside, verdict)
     if lead is None:

@@ -61,7 +61,10 @@ _GENITIVE = re.compile(r"\A['’]s\b(?: (?:answer|response|output))?")
 _TAKEN_BACK = re.compile(
     r"(?i)\W*(?:(?:no|wait|sorry|actually|hmm+|hold on|correction)(?= ?[,;:—–!.]|\W*\Z| wait)|(?:or|maybe|perhaps|if|"
     r"unless|oder|ou|o)\b|(?:changed|reduced|lowered|raised|revised) to\b|sa(?:id|ys)\b|according to\b|"
-    r"(?:is|was) (?:what|the line|injected|fake|planted|quoted)\b|as the (?:response|text) (?:says|claims|demands)\b)"
+    r"(?:is|was) what\b|(?:(?:is|was|this is|that is|which is) )?(?:what (?:the|this)|the line|injected|fake|planted|"
+    r"quoted)\b|from the (?:response|text)\b|(?:so|laut|selon|según|secondo) (?:die|der|la|el|il)\b|"
+    r"(?:behauptet|sagt|fordert|steht|dit|dice)\b|"
+    r"这是回答|回答.{0,3}中|as the (?:response|text) (?:says|claims|demands)\b)"
 )
 _LIMIT = compile_words(r"\b<limit>\b")
 """Leads to an end of the scale, or to the verdict on a part."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +15,7 @@ from typing import Any
 
 from distract.core.outcomes import FAILS, PASSES
 from distract.core.vocabulary import any_of
+from distract.judging.parsers.answers import normalise_letters
 
 Value = str | float | tuple[float, ...]
 """A label or an outcome; a score; the score of each criterion."""
@@ -54,12 +54,6 @@ _END = r"(?!\w|[.,:⁄]\d|⁄|[+~½])"
 _PARTS = re.compile(rf"({_NUMBER})(?:{_OUT_OF}\s*({_NUMBER})|\s*(%|percent))?")
 _NOUN = r"(?:(?:response|assistant|answer|output|option|model)[\s_]+|(?:an?|the)\s+(?=\w\w))?"
 _EDGES = " \t\n!\"'“”‘’()[]*`"
-_UNSEEN = re.compile(r"[\u200b-\u200f\u2060\ufe0f\ufeff\x00]")
-
-
-def normalise_letters(text: str) -> str:
-    """Remove invisible characters, and write full-width ones and ligatures as usual."""
-    return _UNSEEN.sub("", unicodedata.normalize("NFKC", text))
 
 
 def fold(word: str) -> str:
@@ -97,7 +91,7 @@ def choices(meanings: Mapping[str, str | float]) -> Words:
         bare = re.sub(rf"\A{_NOUN}", "", text)
         return folded.get(text, folded.get(bare, folded.get(text.replace("_", " "), unlisted)))
 
-    return Words(rf"(?<!\w){_NOUN}(?P<verdict>{listed})(?!\w|[.,:]\d|\s?%)", read, tuple(folded))
+    return Words(rf"(?<!\w){_NOUN}(?P<verdict>{listed})(?!\w|-\w|[.,:]\d|\s?%)", read, tuple(folded))
 
 
 def scale(low: float, high: float) -> Words:
@@ -221,9 +215,10 @@ def criteria(names: Sequence[str], number: Words) -> Words:
     known = {fold_key(name): name for name in names}
 
     def read_all(value: object) -> Value | Unread:
-        results = [read(inner) for inner in (value, *_list_inner(value))]
-        results = [result for result in results if not isinstance(result, Absent)] or results[:1]
-        return results[0] if len({*results}) == 1 else Unread("ambiguous: it gives scores twice")
+        whole = read(value)
+        inner = [read(part) for part in _list_inner(value)] if isinstance(whole, Absent) else []
+        results = {result for result in inner if not isinstance(result, Absent)} or {whole}
+        return results.pop() if len(results) == 1 else Unread("ambiguous: it gives scores twice")
 
     def read(value: object) -> Value | Unread:
         scores: dict[str, float] = {}
@@ -244,9 +239,9 @@ def criteria(names: Sequence[str], number: Words) -> Words:
 
 
 def _list_inner(value: object) -> list[object]:
-    """List what an object holds under a usual name of scores; without one, all that it holds."""
+    """List what an object holds under a usual name of scores."""
     pairs = [pair for pair in value if isinstance(pair, tuple)] if isinstance(value, list) else []
-    return [item for key, item in pairs if fold(key) in _KEYS["scores"]] or [item for _, item in pairs]
+    return [item for key, item in pairs if fold(key) in _KEYS["scores"]]
 
 
 def fold_key(key: str) -> str:
@@ -268,7 +263,7 @@ def _list_items(value: object) -> Iterator[tuple[str, object]]:
 _KEYS = {
     "name": ("name", "criterion", "metric", "aspect"),
     "score": ("score", "value", "rating", "grade"),
-    "scores": ("scores", "criteria", "ratings", "grades"),
+    "scores": ("scores", "criteria", "ratings", "grades", "evaluation", "assessment", "result", "results"),
 }
 
 
