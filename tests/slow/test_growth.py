@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from builders import case
 from fuzzer import Fuzz
@@ -67,11 +67,9 @@ PIECES = (
 )  # fmt: skip
 VERDICTS: dict[str, dict[str, Any]] = {
     "after a marker": {"marker": "Score:", "scale": [0, 10]},
-    "a word after a marker": {"marker": "Winner:", "words": ["A", "B", "tie"]},
     "by an expression": {"regex": r"score=(?P<score>\w+)", "scale": [0, 10]},
     "in JSON": {"json": "$.score", "scale": [0, 10]},
     "by criteria": {"criteria": {"accuracy": 2, "style": 1}, "scale": [0, 10]},
-    "in the last line": {"scale": [0, 10]},
 }
 PLACES = ("alone", "beginning", "middle", "end")
 
@@ -131,7 +129,7 @@ def _targets(folder: Path) -> Iterator[tuple[str, Callable[[str], object]]]:
         for name in ("alone", "before it", "behind it", "in quotation marks"):
             yield f"read {form.name}: {name}", partial(_read, form, name)
     for kind, table in VERDICTS.items():
-        for name in ("alone", "before it", "behind it", "in quotation marks"):
+        for name in ("alone", "before it"):
             yield f"read {kind}: {name}", partial(_read_own, table, name)
     yield "restyle", lambda text: changes.restyle_response(case(), Response("x", (text,)))
     yield (
@@ -194,16 +192,9 @@ def _read(form: parsers.Format, where: str, text: str) -> None:
 
 
 def _read_own(table: dict[str, Any], where: str, text: str) -> None:
-    spec = parse_spec(table, "words" in table, _refuse)
+    spec = parse_spec(table, False, _refuse)
     (_, verdict), *_ = spec.outcomes()
-    answers = {
-        "alone": text,
-        "before it": f"{text}\n{verdict}",
-        "behind it": f"{verdict}{text}",
-        "in quotation marks": f'"{text}{verdict}" {verdict}',
-    }
-    finish: Literal["length", "stop"] = "length" if where == "behind it" else "stop"
-    spec.read(Reply(answers[where], finish=finish), "", (text, TEXT, text + verdict))
+    spec.read(Reply(text if where == "alone" else f"{text}\n{verdict}"), "", (text, TEXT, text + verdict))
 
 
 def _refuse(problem: str, field: str) -> NoReturn:
