@@ -263,7 +263,7 @@ class Path(Place):
     is_lenient: bool = False
 
     def find(self, text: str, words: Words, material: Sequence[str], cut: bool) -> Verdicts:
-        """Find the value in each object; JSON that is not strict is read where there is no other."""
+        """Find the value in each object; one that is not strict JSON replaces the strict ones inside of it."""
         quotable = Material(material, _BRACKETS)
         objects = list(_list_objects(text, not self.steps))
         if not cut:
@@ -340,7 +340,7 @@ def _is_closing(text: str, start: int, end: int) -> bool:
     return not _GOES_ON.search(text, end) and is_led
 
 
-def is_line_lead(text: str, label: str) -> bool:
+def _is_line_lead(text: str, label: str) -> bool:
     """Whether words before the verdict of a last line only announce it, or name what it is about."""
     return is_announcement(text, label) or (text.rstrip().endswith(":") and is_plain(text))
 
@@ -357,7 +357,7 @@ class LastLine(Place):
         *_, line = [part for part in text.split("\n") if re.search(r"[\w★⭐]", part)] or [""]
         start = text.rfind(line)
         end = start + len(line)
-        bare = _match_bare(remove_markup(line), words, is_line_lead)
+        bare = _match_bare(remove_markup(line), words, _is_line_lead)
         if bare is None:
             return Verdicts(text, (), missing="its last line holds something else than the verdict")
         own, _, quoted = _mask(text, _compile(re.escape(line)), material, has_lines=True)
