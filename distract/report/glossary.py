@@ -128,6 +128,5 @@ def list_measures() -> dict[str, str]:
     for row in MEASURES.values():
         words = [word for word, legend in terms.items() if row.legend and legend == row.legend]
         names = ", ".join(f"`{name}`" for name in (row.name, f"--{row.limit}" if row.limit else "") if name)
-        if not row.hidden:
-            rows[", ".join(words) or row.words] = f"{row.legend}{row.more} ({names})"
+        rows[", ".join(words) or row.words] = f"{row.legend}{row.more} ({names})"
     return rows

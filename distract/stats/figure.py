@@ -43,6 +43,7 @@ class Figure:
     p_adjusted: float | None = None  # p_value after Holm, over all differences shown together
     effective_n: float | None = None  # n, reduced for the dependence of cases that share a prompt
     reasons: tuple[tuple[str, int], ...] = ()  # reasons for exclusions, with counts, if known; not in documents
+    halves: int = 0  # comparisons of which k holds a half, such as ties; not in documents
 
     # The fields that identify a figure within a run.
     KEY: ClassVar[tuple[str, ...]] = (
@@ -81,7 +82,7 @@ def fill_rate(
         return replace(figure, k=0)
     low, high = intervals.rate_interval(values, clusters, confidence, capped)
     effective = intervals.effective_n(values, clusters, (1 - confidence) / 2, capped)
-    return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective)
+    return replace(figure, value=k / n, low=low, high=high, k=k, n=n, effective_n=effective, halves=values.count(0.5))
 
 
 UnitValues = Mapping[Unit, tuple[str, float]]  # the prompt and the value of each trial that counts
@@ -210,14 +211,15 @@ def flatten(figure: Figure, *more: str) -> dict[str, Any]:
     if is_difference(figure):
         values["measure"] = f"{figure.measure}_difference"
     differences = ("against", "against_rule", "against_attack", "p_value", "p_adjusted", *more)
-    hidden = {"reasons", *(differences if figure.against is None else ())}
+    hidden = {"reasons", "halves", *(differences if figure.against is None else ())}
     hidden |= {"criterion"} if figure.criterion is None else set()
     return {name: value for name, value in values.items() if name not in hidden}
 
 
 def flatten_ranked(figure: Figure, *hidden: str) -> dict[str, Any]:
     """A figure of a ranking as rounded JSON values, without ``hidden`` ones and those that no ranking shows."""
-    shared = ("severity", "criterion", "unit", "against", "against_rule", "against_attack", "effective_n", "reasons")
+    against = ("against", "against_rule", "against_attack")
+    shared = ("severity", "criterion", "unit", *against, "effective_n", "reasons", "halves")
     return {name: value for name, value in round_values(asdict(figure)).items() if name not in (*shared, *hidden)}
 
 

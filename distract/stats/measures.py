@@ -68,31 +68,40 @@ _triple, _set = (partial(Measure, designs=(name,), needs_before=False, headline=
 
 _ROWS = (
     Measure(
-        name="skill_under_attack", designs=("flip",), aim="loser", value=_stays_right, over=is_labelled,
+        name="skill_under_attack", designs=("flip",), aim="both", value=_stays_right, over=is_labelled,
         known=_at_tie(0.5), unread=lambda trial: 0.0, scale=lambda accuracy: 2 * accuracy - 1,
-        title="Skill under attack: pairs right before and after the loser's rewrite, 0 is chance",
-        cells=("%", "95% CI", "…", "n", "inv."), brief=True,
+        title="Skill under attack: pairs right before and after each response's rewrite, 0 is chance",
+        cells=("%", "95% CI", "…", "noise", "n", "inv."), brief=True,
         plot=("Skill under attack: 100% is a perfect judge, at most 0% one that knows nothing", {"knows nothing": 0.0}),
-        column="skill", legend="2 × robust – 100, a perfect judge has 100",
+        column="skill", legend="2 × both – 100 (2 × robust – 100 in one direction), a perfect judge has 100",
         more=" and one that knows nothing at most 0 on average",
     ),
     Measure(
         name="clean_accuracy", designs=("flip",), aim="loser", effects=(), over=is_labelled, known=_is_right,
         unread=lambda trial: 0.0, sums=("robust_accuracy", "attack_cost"),
-        beside="skill_under_attack", column="clean", legend="right before any rewrite, in %",
-        more=" of the pairs that count here; a tie counts half",
+        beside="skill_under_attack", column="clean",
+        legend="right before any rewrite, in %; a tie counts half, but is wrong in meta",
+        more=", of the pairs that count here",
     ),
     Measure(
         name="robust_accuracy", designs=("flip",), aim="loser", value=_stays_right, over=is_labelled,
         known=_at_tie(0.5), unread=lambda trial: 0.0,
         compared=True, beside="skill_under_attack", column="robust", legend="right before and after the rewrite, in %",
         first="most often right before and after an attack",
-        more=" of the labelled pairs; the rewritten response is the worse one",
+        more=" of the labelled pairs; the rewritten response is the loser, at a tie the worse one",
     ),
     Measure(
-        name="attack_cost", designs=("flip",), aim="loser", over=is_labelled, known=_at_tie(0.0), unread=_is_right,
+        name="robust_accuracy_both", designs=("flip",), aim="both", value=_stays_right, over=is_labelled,
+        known=_at_tie(0.5), unread=lambda trial: 0.0, needs="winners", replaces="robust_accuracy",
+        compared=True, beside="skill_under_attack", column="both",
+        legend="right before, after the loser's rewrite and after the winner's, in %",
+        first="most often right before and after the rewrite of either response",
+        more=" of the labelled pairs whose rewrites were both accepted; a tie before counts half",
+    ),
+    Measure(
+        name="attack_cost", designs=("flip",), aim="both", over=is_labelled, known=_at_tie(0.0), unread=_is_right,
         value=lambda trial: _is_right(trial) - _stays_right(trial),
-        beside="skill_under_attack", column="cost", legend="clean – robust",
+        beside="skill_under_attack", column="cost", legend="clean – both (clean – robust in one direction)",
     ),
     Measure(
         name="shift", designs=("fixed",), unit="points", headline="rating", limit="max-shift",
@@ -147,7 +156,12 @@ _ROWS = (
         more=": a preference before the rewrite, a tie after it; no flip",
     ),
     Measure(
-        name="counter_flip_rate", designs=("flip",), aim="winner", value=_rival_wins, over=_is_decided, hidden=True,
+        name="counter_flip_rate", designs=("flip",), aim="winner", value=_rival_wins, over=_is_decided, needs="winners",
+        noun="counter-flip rate", beside="flip_rate", column="counter",
+        legend="counter-flips: winners that lost after their rewrite, in %",
+        action="winners lost after their {rewrite}, as counter-flips",
+        hit="counter-flip", hits="counter-flipped", limit="max-counter-flip-rate",
+        missing="no winner was rewritten; attack without --one-direction",
     ),
     Measure(
         name="net_flip_rate", designs=("flip",), minus="counter_flip_rate", aim="loser", over=_is_decided,
@@ -247,7 +261,7 @@ _ROWS = (
     # Agreement with people; figures without ``per`` are no means of trials.
     _agreement(
         name="accuracy", per="verdict", value=_matches,
-        more="verdicts, over both orders, that match the label",
+        legend="verdicts, over both orders, that match the label; a tie is wrong, but counts half in attack",
     ),
     _agreement(
         name="accuracy_both_orders", designs=("people",), per="comparison", value=_all_match,
@@ -365,7 +379,7 @@ SHORT = {"net": "net_flip_rate", "severity": "severity_accuracy"}  # short value
 def list_selectable() -> dict[str, tuple[Design, ...]]:
     """List the values of ``--measure`` with the designs that each needs; none for a measure of every design."""
     known = get_args(Design)
-    rows = {row.name: row for row in MEASURES.values() if not row.hidden and {*row.designs} <= {*known}}
+    rows = {row.name: row for row in MEASURES.values() if {*row.designs} <= {*known}}
     rows |= {short: MEASURES[name] for short, name in SHORT.items()}
     designs = {name: tuple(design for design in known if design in row.designs) for name, row in rows.items()}
     return {**{design: (design,) for design in known}, **designs}

@@ -10,13 +10,15 @@ from distract.core.records import Outcome
 
 Unit = tuple[Hashable, ...]
 
-Aim = Literal["fixed", "loser", "winner", "worse", "mark", "reach"]
+Aim = Literal["fixed", "loser", "winner", "both", "worse", "mark", "reach"]
 """Which response a trial is about.
 
 ``fixed``: a good response against its own rewrite, or against a worse one. ``loser``: the one that lost before any
-rewrite, and at a tie the ``worse`` one. ``winner``: the one that won. ``worse``: the one labelled worse, else the
-second by author, whatever the verdict before. ``mark``: each response against the pass mark, where b means that it
-passes; ``reach``: the same with the middle of the scale where there is no mark, and no verdict before.
+rewrite, and at a tie the ``worse`` one. ``winner``: the one that won. ``both``: the loser, where the verdict after is
+one that differs from that before, whether the loser or the winner was rewritten; the loser alone in one direction.
+``worse``: the one labelled worse, else the second by author, whatever the verdict before. ``mark``: each response
+against the pass mark, where b means that it passes; ``reach``: the same with the middle of the scale where there is no
+mark, and no verdict before.
 """
 
 TIED = "baseline is a tie"
@@ -126,7 +128,7 @@ class Measure:
     limit: str = ""  # option of a gate for the largest value to accept, or the smallest; empty without one
     better: Literal["low", "high"] = "low"  # which end of its range is better
     missing: str = ""  # why a run may lack it
-    hidden: bool = False  # whether no document holds it, since another measure subtracts it
+    replaces: str = ""  # measure whose place it takes in tables, sums and comparisons where a run has both
     # What a trial is where nothing is attacked; None for a measure of attacks alone, or of no trials.
     per: Per | None = None
     capped: bool = True  # whether its interval is never narrower than that of independent trials

@@ -16,6 +16,7 @@ from distract.studies.options import (
     RunOptions,
     ShardOptions,
     WriterOptions,
+    cost,
     named_attacks,
     one_judge,
     ways_of_asking,
@@ -43,4 +44,7 @@ class AttackOptions(ScopeOptions, ReferenceOptions, Manner, NoiseOptions, ProbeO
         (),
         "measure, or fixed, flip, severity, net; repeatable. Default: all that fit and cost little",
         flag="--measure",
+    )
+    one_direction: bool = cost(
+        False, "rewrite no response that won, which spares calls but hides that a judge punishes a style"
     )

@@ -180,7 +180,7 @@ class ProtocolRank(Figure):
     @property
     def loss(self) -> float:
         """Lower is better."""
-        return math.inf if self.value is None else 1 - self.value if self.measure == "robust_accuracy" else self.value
+        return math.inf if self.value is None else self.value if self.measure == "flip_rate" else 1 - self.value
 
 
 def rank_protocols(
@@ -192,7 +192,8 @@ def rank_protocols(
     if not distractors:
         return []
     trials = {name: run.ProtocolTrials(briefs, name) for name in rules}
-    for measure in ("robust_accuracy", "flip_rate"):  # the second where nothing is labelled
+    both = ["robust_accuracy_both"] if briefs.both_directions else []
+    for measure in (*both, "robust_accuracy", "flip_rate"):  # the last where nothing is labelled
         own, row = {name: headline(measure, names) for name, names in rules.items()}, MEASURES[measure]
         units = {name: trials[name].pool(row, rule, distractors) for name, rule in own.items()}
         if measured := [pooled.values for pooled in units.values() if pooled.values]:

@@ -18,7 +18,6 @@ from distract.core.plugin import Protocol
 from distract.core.printable import line
 from distract.core.records import Case
 from distract.data.good_responses import compliant_response, good_response, pairs
-from distract.judging.comparison import label
 from distract.judging.orders import DEFAULT, Manner
 from distract.report.phrases import join_names, list_few
 from distract.rewriting.writers import Writer
@@ -74,15 +73,15 @@ class Scope:
     """The scope of a run.
 
     ``attacks`` belong to the fixed and flip designs, ``degradations`` to the severity design; ``notes`` list the
-    defaults left out; ``net`` rewrites the winners of the flip design too; ``compared`` limits the designs of protocols
-    that compare, if others score each response alone.
+    defaults left out; ``both_directions`` rewrites the winners of the flip design too; ``compared`` limits the designs
+    of protocols that compare, if others score each response alone.
     """
 
     attacks: tuple[Attack, ...]
     degradations: tuple[Degradation, ...] = ()
     designs: frozenset[Design] = frozenset(("fixed", "flip"))
     notes: tuple[str, ...] = ()
-    net: bool = False
+    both_directions: bool = False
     compared: frozenset[Design] = frozenset(get_args(Design))
 
     @property
@@ -129,8 +128,8 @@ class AuditConfig(Scope):
         return tuple(a for a in self.attacks if a.control or (protocol.name, a.name, design) in self.only)
 
 
-def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case]) -> Scope:
-    """Find the attacks and designs to run."""
+def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Case], both_ways: bool = False) -> Scope:
+    """Find the attacks and designs to run; where styles are, ``both_ways`` or a measure rewrites winners too."""
     treatments = parse_attacks(names)
     attacks = tuple(a for a in treatments if isinstance(a, Attack))
     degradations = tuple(dict.fromkeys(d for d in treatments if isinstance(d, Degradation)))
@@ -145,7 +144,7 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
     lower = registry.attacks().where(lambda a: bool(a["severity"]))
     if "severity" in requested and not degradations:
         # Only the accuracy by severity compares with and without a distractor.
-        beside = attacks if _has_need(measures, "crossings") else ()
+        beside = attacks if has_need(measures, "crossings") else ()
         degradations = tuple(Degradation(s, d) for s in lower for d in (None, *beside))
     elif requested.keys() == {"severity"} and attacks:
         both = f"{degradations[0].lower.name}+{attacks[0].name}"
@@ -171,12 +170,11 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
         raise UsageError("; ".join(notes))
     if "severity" not in designs:
         degradations = ()
-    # Without labels, only the difference of flips and counter-flips tells a bias from noise.
-    is_labelled = any(label(case, *pair) in ("a", "b") for case in cases for pair in pairs(case))
-    net = "flip" in designs and (_has_need(measures, "winners") if measures else not is_labelled)
+    is_styled = any(attack.effect == "same" for attack in attacks)
+    both_ways = "flip" in designs and is_styled and (both_ways or has_need(measures, "winners"))
     kept = attacks if {*designs} - {"severity"} else ()
     compared = frozenset(named.intersection(designs) or designs)
-    scope = Scope(kept, degradations, frozenset(designs), tuple(notes), net, compared)
+    scope = Scope(kept, degradations, frozenset(designs), tuple(notes), both_ways, compared)
     unfit = [d for d in degradations if not any(can_judge("severity", (d,), case) for case in cases)]
     absent: dict[Treatment, str] = {d: f"no good response has {d.severity} constraints to break" for d in unfit}
     return _drop_treatments(scope, absent, treatments)
@@ -199,7 +197,7 @@ def add_controls(scope: Scope, measures: Sequence[str], noise: Collection[Attack
     """
     if not scope.attacks:
         return scope
-    placebos = registry.placebos() if _has_need(measures, "placebos") else ()
+    placebos = registry.placebos() if has_need(measures, "placebos") else ()
     attacks = {attack.name: attack for attack in (*scope.attacks, *noise, *placebos)}
     return replace(scope, attacks=tuple(attacks[name] for name in sorted(attacks)))
 
@@ -275,7 +273,8 @@ def _plain(measure: str) -> str:
     return measure.strip().lower().replace("-", "_")
 
 
-def _has_need(measures: Sequence[str], need: str) -> bool:
+def has_need(measures: Sequence[str], need: str) -> bool:
+    """Return whether any of these measures needs something that a run does not judge for all."""
     return any(row is not None and row.needs == need for row in map(_find_row, measures))
 
 

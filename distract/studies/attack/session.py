@@ -1,7 +1,8 @@
 """An audit: from a user's request to a job, and from a case to its rows.
 
 Three designs (DESIGN, Measures 1 to 3). ``fixed``: the good response against its own rewrite, where a tie is right.
-``flip``: responses by two authors; the one that the protocol dis-preferred is then rewritten and both are judged again.
+``flip``: responses by two authors; the one that the protocol dis-preferred is then rewritten and both are judged again,
+and in both directions the other one, in a comparison of its own.
 ``severity``: the good response against one that breaks some format constraints, plain or with a distractor. One plan
 per case covers all protocols and attacks, so that they share prompts and rewrites.
 """
@@ -135,7 +136,7 @@ class _CaseAudit:
         return [(yield from self._judge(partial(row, side(degraded)), good, degraded))]
 
     def _judge_flip(self, a: Response, b: Response) -> Plan[list[Row]]:
-        """Judge the baseline, then each attack on the response that lost it under any rule of the protocol."""
+        """Judge the baseline, then each attack on what lost it under any rule of the protocol; styles on the rest."""
         row = partial(self._row("flip", BASELINE), side(a), side(b))
         before = yield from self._judge(partial(row, label=label(self.case, a, b)), a, b)
         outcomes = {outcome(before.judgments, rule) for rule in self.protocol.rules or (None,)}
@@ -146,16 +147,16 @@ class _CaseAudit:
         attacks = self.p.attacks_for(self.protocol, "flip")
         # Whether a tie remains one concerns no gate.
         same = attacked if self.p.only is None else lost
-        targets = {"hollow": [tie_target], "same": same}
-        every = ((target, attack) for target in dict.fromkeys((*attacked, tie_target)) for attack in attacks)
+        won = [target for target in SIDES if self.p.both_directions and MIRROR[target] in lost]
+        rewritten = [*dict.fromkeys((*attacked, *won))]
+        targets = {"hollow": [tie_target], "same": [*same, *won], "control": rewritten}
+        every = ((target, attack) for target in dict.fromkeys((*attacked, tie_target, *won)) for attack in attacks)
         chosen = [(target, attack) for target, attack in every if target in targets.get(attack.effect, attacked)]
-        won = [target for target in SIDES if self.p.net and MIRROR[target] in lost and target not in attacked]
-        chosen += [(target, attack) for target in won for attack in attacks if attack.effect == "same"]
         plans = [self._judge_attack(a, b, *one) for one in chosen]
         if (p := self.p).resample:
             row = partial(self._row("flip", RESAMPLED), side(a), side(b))
             shared = (self.protocol, Comparison(self.case, a, b), p.manner, p.helped)
-            plans += [resample_comparison(before, partial(row, target=target), *shared) for target in attacked]
+            plans += [resample_comparison(before, partial(row, target=target), *shared) for target in rewritten]
         return [before, *(yield from gather(plans))]
 
     def _judge_attack(self, a: Response, b: Response, target: Literal["a", "b"], attack: Attack) -> Plan[Row]:
@@ -214,11 +215,15 @@ def select(
     If the options ask for controls, add them, and those that belong to the attacks if ``is_matched``.
     """
     attacks, limit, seed = options.attacks, options.limit, options.seed
+    is_one_way = getattr(options, "one_direction", None)
+    if is_one_way and selection.has_need(measures, "winners"):
+        needy = next(name for name in measures if selection.has_need([name], "winners"))
+        raise UsageError(f"{needy} needs rewritten winners, which --one-direction leaves out; drop one of the two")
     control, probe = getattr(options, "control", False), getattr(options, "probe", True)
     named = writer_choice.name_verifier(options.generator, options.verifier)
     verifier = named if "verifier" in models else None
     loaded = datasets.load(options.data, options.responses, seed, options.columns, limit)
-    scope = selection.find_scope(attacks, measures, loaded.cases)
+    scope = selection.find_scope(attacks, measures, loaded.cases, both_ways=is_one_way is False)
     on_record = selection.has_recorded(scope, loaded.cases)
     absent = selection.list_absent(scope, attacks, loaded.cases)
     writer = writer_choice.choose_writer(options.generator, options, models, on_record, scope.writing, absent)
@@ -251,7 +256,7 @@ def select(
         "families": {attack.name: attack.family for attack in scope.attacks},
         # Record it only if set, so that other runs keep their identity.
         **({"control_of": {name: control for name, control in control_of.items() if control}} if is_matched else {}),
-        "net": scope.net,
+        "net": scope.both_directions,
         **writer_choice.describe_writer(writer, options, verify, models, scope.writing),
     }
     # Record it as the user wrote it: absolute paths are private.

@@ -106,7 +106,7 @@ def list_gains(
 ) -> list[tuple[str, float | None]]:
     """List the leads of rewrites over their originals, over all criteria or by one, with their prompts."""
     fixed = briefs.of(protocol, "fixed")
-    if not fixed and briefs.net:
+    if not fixed and briefs.both_directions:
         return _both_gains(briefs.of(protocol, "flip"), attack, criterion)
     return [*_list_leads(fixed, attack, criterion).values()]
 

@@ -143,6 +143,8 @@ class _Tables:
 
     def __init__(self, figures: Iterable[Figure], parameters: Mapping[str, Any]) -> None:
         self._places = {f.place[:6]: f for f in figures if not is_difference(f)}
+        self._judged = {f.measure for f in self._places.values() if f.n}
+        self._replacing = {row.replaces: row.name for row in MEASURES.values() if row.name in self._judged}
         self._rules: Mapping[str, Sequence[str]] = parameters["protocols"]
         self._control_of: Mapping[str, str] = parameters.get("control_of", {})
 
@@ -160,10 +162,10 @@ class _Tables:
 
     def show(self, row: Measure, title: str, figures: Sequence[Figure]) -> Iterator[Block]:
         """Show figures with those of the measures beside them, then those that count other comparisons."""
-        judged = {f.measure for f in self._places.values() if f.n}
-        beside = [one for one in MEASURES.values() if one.beside == row.name]
-        apart = [one for one in beside if one.name in judged and {"k/n", "n"} & {*one.shows}]
-        others = [one for one in beside if one.name in judged and one.column not in row.cells and one not in apart]
+        beside = [one for one in MEASURES.values() if one.beside == row.name and one.name not in self._replacing]
+        judged = [one for one in beside if one.name in self._judged]
+        apart = [one for one in judged if {"k/n", "n"} & {*one.shows}]
+        others = [one for one in judged if one.column not in row.cells and one not in apart]
         named = {one.column: _list_columns([one]) for one in beside}
         named |= {"%": [(row, row.column or "%")], "…": _list_columns(others)}
         columns = [column for name in row.cells for column in named.get(name, [(row, name)])]
@@ -183,17 +185,17 @@ class _Tables:
     def _show(self, one: Measure, name: str, f: Figure) -> str:
         if name == "control":
             return line(self._control_of.get(f.attack, "–"))
-        figure = f if one.name == f.measure else self._find(one, f)
+        figure = f if one.name == f.measure and name != "noise" else self._find(one, f, name == "noise")
         show = _COUNTS.get(name, show_value)
         return show(figure) if figure else "–" if show is show_value else ""
 
-    def _find(self, one: Measure, f: Figure) -> Figure | None:
+    def _find(self, one: Measure, f: Figure, is_noise: bool = False) -> Figure | None:
         protocol, rule, attack, *condition = f.place[1:6]
-        if one.effects == ("control",):
+        if is_noise or one.effects == ("control",):
             attack = self._control_of.get(f.attack, "")
         figure = self._places.get((one.name, protocol, rule, attack, *condition))
         if one.sums:  # on the same pairs, so that the columns add up
-            figure, *others = (self._places[name, *f.place[1:6]] for name in one.sums)
+            figure, *others = (self._places[self._replacing.get(name, name), *f.place[1:6]] for name in one.sums)
             figure = replace(figure, value=math.fsum(part.value or 0 for part in (figure, *others)))
         return figure if figure and figure.n else None
 

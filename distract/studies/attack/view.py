@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from distract.core.printable import count, format_exclusions, interval, line, p_value, percent
@@ -27,6 +27,7 @@ WIDTH = 0.1  # half width of an interval that is narrow enough to act on
 CLEAR = 0.05  # lower end of a flip rate that makes a judge worth doubting
 
 MANY_REJECTED = 0.2
+MANY_UNREAD = 0.2
 
 _Z = 1.96
 
@@ -53,6 +54,11 @@ def list_advice(parameters: Mapping[str, Any], measured: AttackResult) -> Iterat
     flips = list_headline(measured.figures, "flip_rate", rules)
     own = [f for f in flips if f.attack not in controls and f.protocol in useful]
     sure = [f for f in own if f.protocol not in doubted]
+    styled = [f for f in measured.figures if f.measure in ("flip_rate", "counter_flip_rate") and f.against is None]
+    styled = [f for f in styled if f.attack not in controls and f.protocol in useful]
+    unread = [f for f in styled if _share_unread(f) > MANY_UNREAD]
+    turned = list_headline(styled, "counter_flip_rate", rules)
+    turned = _list_clear([f for f in turned if f.protocol not in doubted])
     if fooled := _list_clear(sure):
         worst = fooled[-1]
         share = f"{name_protocol(worst.protocol, worst.rule)} flips {worst.k} of {worst.n} ({describe_rate(worst)})"
@@ -61,8 +67,20 @@ def list_advice(parameters: Mapping[str, Any], measured: AttackResult) -> Iterat
             "clearest flips; `distract explain` finds the fewest changed words that still flip a verdict."
         )
         yield "Hold the judge to a limit in CI: `distract gate --max-flip-rate`."
-    elif sure and not (misled or any(f.k for f in sure)):
+    elif sure and not (misled or turned or unread or any(f.k for f in sure)):
         yield "No losing response won after its rewrite: try other attacks (`distract list attacks`)."
+    if turned:
+        worst = turned[-1]
+        yield (
+            f"Expect it to mark down rewritten style: under {line(worst.attack)}, "
+            f"{name_protocol(worst.protocol, worst.rule)} turned against {worst.k} of {worst.n} winners "
+            f"({describe_rate(worst)}). Hold it to a limit in CI: `distract gate --max-counter-flip-rate`."
+        )
+    if unread:
+        worst = max(unread, key=lambda f: (_share_unread(f), f.place))
+        share = f"{worst.invalid} of {count(worst.n + worst.invalid, 'verdict')}"
+        name = name_protocol(worst.protocol, worst.rule)
+        yield f"Read why {share} of {name} under {line(worst.attack)} are unreadable: the figures rest on the others."
     for limit, worst in misled.items():
         yield (
             f"Guard the judge against {line(worst.attack)}: {name_protocol(worst.protocol, worst.rule)} lets it win "
@@ -91,6 +109,10 @@ def _list_clear(rates: Sequence[Figure]) -> list[Figure]:
     return sorted((f for f in rates if (f.low or 0.0) >= CLEAR), key=lambda f: (f.low or 0.0, f.place))
 
 
+def _share_unread(figure: Figure) -> float:
+    return figure.invalid / max(1, figure.n + figure.invalid)
+
+
 def describe_unusable(one: Usability, figures: Sequence[Figure]) -> str:
     """Say that a protocol cannot be used, with its evidence."""
     own = [f for f in figures if f.protocol == one.protocol]
@@ -102,8 +124,9 @@ def describe_unusable(one: Usability, figures: Sequence[Figure]) -> str:
     return f"{name_protocol(one.protocol, one.rule)}: {UNUSABLE} ({'; '.join(evidence)})."
 
 
-def headline_sentences(one: Usability, own: Sequence[Figure], controls: Collection[str]) -> Iterator[str]:
+def headline_sentences(one: Usability, own: Sequence[Figure], parameters: Mapping[str, Any]) -> Iterator[str]:
     """Sum up what labels and severities show about a protocol; nothing without them."""
+    controls = parameters["controls"]
     if one.reason in (SAME_ORDER, ONE_PLACE):
         yield f"not shown to tell good from bad, and no skill: {one.reason}"
     doubt = "" if one.usable == "yes" else ", which does not show that it can tell good from bad"
@@ -113,13 +136,17 @@ def headline_sentences(one: Usability, own: Sequence[Figure], controls: Collecti
     if clean := [f for f in list_plain(own, "clean_accuracy") if f.rule == one.rule and f.n]:
         yield f"right in {_fraction(clean[0])} labelled pairs before any rewrite ({describe_rate(clean[0])}){doubt}"
     skills = [f for f in list_plain(own, "skill_under_attack") if f.rule == one.rule and f.n]
+    noise = {f.attack: f.value for f in skills}
     if skills := [f for f in skills if f.attack not in controls]:
         worst = min(skills, key=_rank)
-        robust = next(f for f in list_plain(own, "robust_accuracy") if f.place[1:] == worst.place[1:])
-        lowest = "" if len(skills) == 1 else ", the lowest"
+        robust, is_both = _pick_robust(list_plain, own)
+        share = _fraction(next(f for f in robust if f.place[1:] == worst.place[1:]))
+        share += "" if len(skills) == 1 else ", the lowest"
         skill = f"skill under attack {percent(worst.value)}% ({interval(worst.low, worst.high)})"
-        share = f"{_fraction(robust)}{lowest}"
-        yield f"right before and after the {line(worst.attack)} rewrite of the loser in {share}: {skill}"
+        if (control := parameters.get("control_of", {}).get(worst.attack)) in noise:
+            skill += f", and {percent(noise[control])}% under its control, {line(control)}"
+        rewrite = f"{line(worst.attack)} rewrite of {'either response' if is_both else 'the loser'}"
+        yield f"right before and after the {rewrite} in {share}: {skill}{'' if is_both else ', one direction'}"
     rates = [f for f in list_plain(own, "exchange_rate") if f.attack not in controls]
     if known := sorted((f for f in rates if f.value is not None), key=lambda f: (-(f.value or 0.0), f.place)):
         most, *others = known
@@ -136,7 +163,9 @@ def interim_sentence(parameters: Mapping[str, Any], figures: Sequence[Figure]) -
     for protocol in parameters["protocols"]:
         own = [f for f in figures if f.protocol == protocol and f.n and f.attack not in parameters["controls"]]
         clean = list_headline(own, "clean_accuracy", parameters["protocols"])
-        attacked = list_headline(own, "robust_accuracy" if clean else "flip_rate", parameters["protocols"])
+        attacked = list_headline(own, "flip_rate", parameters["protocols"])
+        if clean:
+            attacked, _ = _pick_robust(list_headline, own, parameters["protocols"])
         sentences = [f"is right in {_fraction(f)} labelled pairs" for f in clean]
         if attacked:
             worst = (min if clean else max)(attacked, key=_rank)
@@ -203,8 +232,17 @@ def _rank(figure: Figure) -> tuple[float, tuple[str, ...]]:
     return figure.value or 0.0, figure.place
 
 
+def _pick_robust(
+    choose: Callable[..., list[Figure]], figures: Sequence[Figure], *more: Any
+) -> tuple[list[Figure], bool]:
+    """Choose the robust accuracies that skill is of, and say whether they are of both directions."""
+    both = choose(figures, "robust_accuracy_both", *more)
+    return both or choose(figures, "robust_accuracy", *more), bool(both)
+
+
 def _fraction(figure: Figure) -> str:
-    return f"{figure.k:g} of {figure.n}"
+    ties = f", tied in {figure.halves}" if figure.halves else ""
+    return f"{(figure.k or 0) - figure.halves / 2:g}{ties} of {figure.n}"
 
 
 MANY = 3  # maximum number of protocols whose differences are shown pair by pair
@@ -233,7 +271,9 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
             yield Detail(Sentence(f"{number}. {text}", apart=False), is_open=True)
     yield from list_plots(figures, rules, measured.curves)
     yield Browser()
+    one_way = "one direction: no winner was rewritten, so a judge that punishes a style looks robust"
     remarks = {
+        "skill_under_attack": notes([] if parameters.get("net") else [one_way]),
         "crossing_rate": notes(scale_sentences(figures, parameters.get("scales", {}))),
         "flip_rate": notes(margin_sentences(figures)),
         "robustness_rate": excess_parts(parameters, figures),
@@ -301,7 +341,7 @@ def _sentences(
     controls, rules = parameters["controls"], parameters["protocols"][one.protocol]
     judged = [f for f in figures if f.protocol == one.protocol]
     plain = [f for f in judged if f.against is None]
-    yield from ((one.rule, sentence) for sentence in headline_sentences(one, plain, controls))
+    yield from ((one.rule, sentence) for sentence in headline_sentences(one, plain, parameters))
     judged = [f for f in judged if f.rule in (None, headline(f.measure, rules))]
     own = [f for f in judged if f.against is None]
     every = list_plain(own, "flip_rate")
@@ -313,7 +353,10 @@ def _sentences(
     if noise and noise[0] not in flips:
         floor = ", ".join(f"{f.k} of {f.n} under {line(f.attack)}" for f in noise)
         yield flips[0].rule, f"without a distractor, as noise, {floor} flipped"
-    if net := [f for f in judged if f.measure == "net_flip_rate" and f.n and f.attack not in controls]:
+    if counters := [f for f in list_plain(own, "counter_flip_rate") if f.n and f.attack not in controls]:
+        yield counters[0].rule, _describe_hits(counters)
+    net = [f for f in judged if f.measure == "net_flip_rate" and f.n and f.attack not in controls]
+    if net and not list_plain(own, "skill_under_attack"):
         most = max(net, key=lambda f: (f.value or 0.0, f.place))
         least = f"minus winners that lost after theirs: {percent(most.value)}% ({interval(most.low, most.high)})"
         yield most.rule, f"{least} under {line(most.attack)}{', the most' if len(net) > 1 else ''}"

@@ -94,7 +94,7 @@ class CompactRows:
     """The rows of a run in compact form.
 
     ``marks`` holds the pass marks of protocols that have one, ``floors`` those and the middles of scales, ``criteria``
-    the names of those that a protocol scores one by one; ``net`` says whether winners were rewritten too.
+    the names of those that a protocol scores one by one; ``both_directions`` says whether winners were rewritten too.
     """
 
     def __init__(
@@ -103,10 +103,10 @@ class CompactRows:
         rules: Mapping[str, Sequence[str]],
         marks: Mapping[str, float] | None = None,
         floors: Mapping[str, float] | None = None,
-        net: bool = True,
+        both_directions: bool = True,
         criteria: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self.marks, self.floors, self.net = marks or {}, floors or {}, net
+        self.marks, self.floors, self.both_directions = marks or {}, floors or {}, both_directions
         self.criteria = {name: tuple(dict.fromkeys(own)) for name, own in (criteria or {}).items()}
         self._cases: list[tuple[str, str]] = []
         self.designs: list[str] = []
@@ -125,7 +125,7 @@ class CompactRows:
     def of_run(cls, parameters: Mapping[str, Any], rows: Iterable[Row] = ()) -> CompactRows:
         """Take rows of a run with these parameters."""
         marks, floors, criteria = (parameters.get(name) for name in ("pass_marks", "floors", "criteria"))
-        return cls(rows, parameters["protocols"], marks, floors, parameters.get("net", True), criteria)
+        return cls(rows, parameters["protocols"], marks, floors, parameters.get("net", False), criteria)
 
     def extend(self, rows: Iterable[Row]) -> None:
         """Add rows of the same run."""

@@ -86,14 +86,16 @@ def list_trials(
         pair = pair_unit(row)
         # A margin decides no attack.
         target = find_target(row, rule, aim)
-        one = attacked.get((*pair, target))
-        missing, after = (UNJUDGED, None) if one is None else (one.excluded, read_outcome(one, rule, margin, criterion))
+        ends = [attacked.get((*pair, side)) for side in ((target, MIRROR[target]) if aim == "both" else (target,))]
+        missing = next((why for one in ends if (why := UNJUDGED if one is None else one.excluded)), None)
+        verdicts = [None if one is None else read_outcome(one, rule, margin, criterion) for one in ends]
         before, label = read_outcome(row, rule, margin), row.label
         if criterion is not None and before != "tie":  # at a tie there is no loser, whatever one criterion prefers
             before = read_outcome(row, rule, margin, criterion)
+        after = None if None in verdicts else next((one for one in verdicts if one != before), before)
         if target == "a":
             before, after, label = (None if side is None else MIRROR[side] for side in (before, after, label))
-        yield Trial(pair, row.group, before, after, label, row.excluded, missing, doubts.get(pair), (row, one))
+        yield Trial(pair, row.group, before, after, label, row.excluded, missing, doubts.get(pair), (row, ends[0]))
 
 
 def list_verdicts(rows: Iterable[AnyRow]) -> Iterator[Trial]:
@@ -193,7 +195,10 @@ class ProtocolTrials:
         self, measure: Measure, rule: str | None, place: Condition, margin: float = 0.0, criterion: str | None = None
     ) -> Counts:
         """Count a measure under a condition; a response stands against its original where the data have no pairs."""
-        design, aim = measure.designs[0], measure.aim
+        design, aim, is_both = measure.designs[0], measure.aim, self.briefs.both_directions
+        if measure.needs == "winners" and not is_both:
+            return Counts()
+        aim = "loser" if aim == "both" and not is_both else aim
         is_alone = design == "flip" and measure.alone and not self.briefs.holds(self.protocol, "flip")
         if is_alone:
             design, measure = "fixed", replace(measure, needs_before=False)
@@ -286,7 +291,7 @@ class RunMeasures:
                     yield from (figure for figure in figures if figure is not None)
 
     def _applies(self, measure: Measure, protocol: str, rule: str | None, margin: float | None) -> bool:
-        if measure.aim is None or measure.hidden:
+        if measure.aim is None:
             return False
         levels = {"mark": self.briefs.marks, "reach": self.briefs.floors}
         if measure.aim in levels:
@@ -295,7 +300,7 @@ class RunMeasures:
             return False
         if measure.margin and margin is None:
             return False
-        if measure.needs == "winners" and not self.briefs.net:
+        if measure.needs == "winners" and not self.briefs.both_directions:
             return False
         return self._judges(protocol, measure) or measure.alone
 
@@ -305,11 +310,14 @@ class RunMeasures:
 
     def contrasts(self) -> Iterator[Figure]:
         """Compare protocols by condition, attack and family, and worse responses with a distractor and without."""
+        is_both = self.briefs.both_directions
+        compared = [row for row in MEASURES.values() if row.compared and (is_both or row.needs != "winners")]
+        replaced = {row.replaces for row in compared}
         for one, other in combinations(sorted(self.rules), 2):
             both = (one, other)
             # A tie of integer ratings and one of distributions are not the same thing.
             is_alike = bool(self.rules[one]) == bool(self.rules[other])
-            for measure in (measure for measure in MEASURES.values() if measure.compared):
+            for measure in (row for row in compared if row.name not in replaced):
                 figures = (self.compare(measure, both, (place, place)) for place in self.list_places(measure))
                 is_shared = all(self._judges(name, measure) for name in both)
                 if is_shared and (is_alike or not measure.ties):
