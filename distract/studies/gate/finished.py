@@ -22,7 +22,7 @@ from distract.stats import intervals
 from distract.stats.measures import MEASURES
 from distract.studies.gate import exact
 from distract.studies.gate.exact import HitCounts, RateTest
-from distract.studies.gate.identity import check_comparable, common_names
+from distract.studies.gate.identity import check_comparable, check_directions, common_names
 from distract.studies.gate.limits import MOST, Limits, Place, list_kinds, name_check
 from distract.studies.gate.live import list_keys, record, replay_gate
 from distract.studies.gate.means import MeanTest, mean_tests
@@ -123,6 +123,7 @@ def rise_tests(baseline: LoadedRun, run: LoadedRun, limits: Limits) -> list[Rise
     protocols, attacks = common_names(baseline, run)
     kinds = list_kinds(run.parameters)
     places = limits.list_risen(protocols, [kinds[attack] for attack in attacks])
+    check_directions(baseline, run.parameters, (place.measure for place in places))
     new, old = (exact.count_run_hits(one, exact.read_briefs(one), places, limits.margin) for one in (run, baseline))
     return [RiseTest(now, before, limits) for now, before in zip(new, old, strict=True)]
 

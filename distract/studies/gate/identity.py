@@ -8,7 +8,7 @@ higher flip rate shows that the judge got worse only if nothing else changed, so
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from distract.core.usage import Tally
 from distract.judging.comparison import track_usage
 from distract.judging.consultation import consult
 from distract.judging.verdicts import outcome
-from distract.stats.measures import headline
+from distract.stats.measures import MEASURES, headline
 from distract.studies.anchors import session, view
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import audit_case
@@ -45,6 +45,15 @@ def check_comparable(baseline: LoadedRun, run: LoadedRun) -> list[str]:
     if why := next(_obstacles(baseline, run), None):
         raise UsageError(f"{run.path} cannot be compared with {baseline.path}: {why}")
     return list_changes(baseline, run)
+
+
+def check_directions(baseline: LoadedRun, run: Mapping[str, Any], measures: Iterable[str]) -> None:
+    """Fail if a rate to compare is of rewritten winners, and a run with these parameters or its baseline has none."""
+    if needy := [MEASURES[name] for name in measures if MEASURES[name].needs == "winners"]:
+        names = {"the baseline": baseline.parameters, "the run": run}
+        if one_way := [name for name, parameters in names.items() if not parameters.get("net")]:
+            cure = f"attack again without --one-direction, or leave out --{needy[0].limit}"
+            raise UsageError(f"{baseline.path} cannot be compared: {one_way[0]} has one direction; {cure}")
 
 
 def unusable_reason(run: LoadedRun) -> str | None:

@@ -70,11 +70,8 @@ def find_measure(name: str) -> Measure:
 
 
 def name_check(measure: str, kind: Kind) -> str:
-    """Name a check; where no control says how often it happens without an attack, a rate has no excess.
-
-    An answer that needs no verdict before must lose, however noisy the judge; and no control rewrites winners.
-    """
-    if kind == "excess" and MEASURES[measure].needs_before and MEASURES[measure].needs != "winners":
+    """Name a check; an answer that needs no verdict before has no excess, for it must lose however noisy the judge."""
+    if kind == "excess" and MEASURES[measure].needs_before:
         return f"excess_{measure}"
     return f"{measure}_rise" if kind == "rise" else measure
 

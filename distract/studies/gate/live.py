@@ -29,7 +29,7 @@ from distract.studies.attack.exchange import count_labelled, describe_plan
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import AttackSelection
 from distract.studies.gate.checks import RowHits, build_check
-from distract.studies.gate.identity import common_names
+from distract.studies.gate.identity import check_directions, common_names
 from distract.studies.gate.limits import (
     MOST,
     Kind,
@@ -337,11 +337,10 @@ def live_record(
             raise UsageError(
                 f"{baseline.path}: has no {absent[0]}, so no rise can be measured; name what the baseline has"
             )
-        stored = [
-            _baseline_hits(baseline, place, limits.margin)
-            for place in limits.list_risen(names, [*attacks])
-            if place.protocol in known_protocols and place.attack.name in known_attacks
-        ]
+        risen = [place for place in limits.list_risen(names, [*attacks]) if place.protocol in known_protocols]
+        risen = [place for place in risen if place.attack.name in known_attacks]
+        check_directions(baseline, selected.parameters, (place.measure for place in risen))
+        stored = [_baseline_hits(baseline, place, limits.margin) for place in risen]
         if not stored:
             raise UsageError(f"{baseline.path}: has none of these protocols and attacks; name others")
     kinds = {attack.name: attack.measure for attack in attacks}
@@ -433,6 +432,8 @@ def _narrow_audit(parameters: AuditConfig, places: frozenset[CheckKey], doubtful
         protocols=tuple(protocol for protocol in parameters.protocols if protocol.name in protocols),
         attacks=tuple(attack for attack in parameters.attacks if attack.name in attacks),
         only=only,
+        both_directions=parameters.both_directions
+        and any(find_measure(measure).needs == "winners" for *_, measure in places),
         exchanged=parameters.exchanged & doubtful,
         resample=parameters.resample and bool(only),
     )
