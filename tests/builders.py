@@ -143,7 +143,7 @@ def attack_parameters(rules: Mapping[str, Sequence[str]], attacks: Sequence[str]
 def measure_rows(rows: Sequence[Row], rewrites: Sequence[Rewrite], *run: Any, **more: Any) -> list[Figure]:
     """The figures of an audit with these rows and parameters."""
     parameters = attack_parameters(*run, **more)
-    return figures(CompactRows(rows, parameters["protocols"]), rewrites, parameters)
+    return figures(CompactRows(rows, parameters["protocols"], both_directions=True), rewrites, parameters)
 
 
 def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0) -> MinimalFlip:

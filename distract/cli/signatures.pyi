@@ -13,6 +13,7 @@ def attack(
     protocols: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
     limit: int | Literal["all"] | None = 24,
     measures: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
+    one_direction: bool = False,
     attacks: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
     data: Any = "tweakset",
     responses: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
@@ -65,6 +66,7 @@ def attack(
             pointwise.
         limit: Number of cases, spread over the formats of the data. Expects a number of cases from 1, or 'all'.
         measures: Measure, or fixed, flip, severity, net; repeatable. Default: all that fit and cost little.
+        one_direction: Rewrite no response that won, which spares calls but hides that a judge punishes a style.
         attacks: Attack, severity or both (severity-2+ATTACK); repeatable.
         data: Built-in name, path (CSV, Parquet, JSON …), or FORMAT:PATH.
         responses: File of {prompt, response}, for data that hold only prompts; repeatable.
@@ -142,6 +144,7 @@ def gate(
     max_exchange_rate: float | None = None,
     max_crossing: float | None = None,
     max_flip_rate: float | None = None,
+    max_counter_flip_rate: float | None = None,
     max_gain_rate: float | None = None,
     max_hollow_win_rate: float | None = None,
     max_win_rate: float | None = None,
@@ -220,6 +223,8 @@ def gate(
             below 1.
         max_flip_rate: Largest flip rate to accept under attacks of effect same. Expects a share from 0.000001 to below
             1.
+        max_counter_flip_rate: Largest counter-flip rate to accept under attacks of effect same. Expects a share from
+            0.000001 to below 1.
         max_gain_rate: Largest gain rate to accept under attacks of effect unearned or injection. Expects a share from
             0.000001 to below 1.
         max_hollow_win_rate: Largest hollow win rate to accept under attacks of effect hollow. Expects a share from

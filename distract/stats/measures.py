@@ -81,7 +81,7 @@ _ROWS = (
         unread=lambda trial: 0.0, sums=("robust_accuracy", "attack_cost"),
         beside="skill_under_attack", column="clean",
         legend="right before any rewrite, in %; a tie counts half, but is wrong in meta",
-        more=", of the pairs that count here",
+        more=" (of the pairs that count here)",
     ),
     Measure(
         name="robust_accuracy", designs=("flip",), aim="loser", value=_stays_right, over=is_labelled,

@@ -12,7 +12,7 @@ from distract.core.attack import Attack, WritingTask
 from distract.core.errors import PluginError, UsageError
 from distract.core.loop import execute
 from distract.core.plan import Plan
-from distract.core.records import Case, CaseResult, Reply, Request, Response, Side
+from distract.core.records import RESAMPLED, Case, CaseResult, Reply, Request, Response, Side
 from distract.core.registry import protocols
 from distract.core.store import Store
 from distract.core.usage import Tally
@@ -136,12 +136,14 @@ def test_comparing_protocols_judge_their_designs_only_beside_a_scoring_one() -> 
         assert {row.design for row in audit(one, designs=frozenset({design})).rows} == {design}
 
 
-def test_winners_are_rewritten_too_for_a_net_rate() -> None:
+def test_winners_and_their_controls_are_rewritten_in_both_directions() -> None:
     one = case(responses=[X, Y], preferred="x")
-    for net in (False, True):
-        rows = audit(one, designs=frozenset({"flip"}), attacks=(LOUDER, CONTROL), net=net).rows
-        sides = {(row.attack, row.target) for row in rows if row.protocol == "pairwise" and row.target}
-        assert sides == {("louder", "a"), ("control", "a")} | ({("louder", "b")} if net else set())
+    attacks = (LOUDER, CONTROL, replace(LOUDER, name="quote", effect="unearned"))
+    for both in (False, True):
+        rows = audit(one, designs=frozenset({"flip"}), attacks=attacks, both_directions=both, resample=True).rows
+        sides = [(row.attack, row.target) for row in rows if row.protocol == "pairwise" and row.target]
+        losers, winners = ([(name, side) for name in ("louder", "control", RESAMPLED)] for side in "ab")
+        assert sorted(sides) == sorted([*losers, ("quote", "a"), *(winners if both else ())])
 
 
 def test_only_open_pairs_are_judged_with_their_controls() -> None:

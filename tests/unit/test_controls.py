@@ -281,8 +281,8 @@ def test_estimate_counts_the_requests_of_a_run_with_its_control(tmp_path: Path, 
     done = finish(job, tmp_path / "store", tally)
     assert {one.is_accepted for one in done.run.rewrites} == {True}
     assert {one.response.attack for one in done.run.rewrites} >= {"assertiveness", "rewrite"}
-    # It allows for each of the five different sentences to be asked for again alone.
-    assert expected.requests["generator"] == tally.asked["generator", "text"] + 5 * best_of
+    # It allows for each of the three sentences to be asked for again alone by both attacks; two were accepted at once.
+    assert expected.requests["generator"] == tally.asked["generator", "text"] + 2 * best_of
     assert expected.comparisons == sum(bool(row.judgments) for row in done.run.rows)
 
 
@@ -313,10 +313,10 @@ def measure(rows: Sequence[Row], attack: str, rules: dict[str, tuple[str, ...]] 
     "attack, measures",
     ("quote", {"gain_rate", "gain_to_tie_rate", "robustness_rate"}), ("plea", {"gain_rate", "gain_to_tie_rate"}),
     ("void", {"hollow_win_rate", "hollow_tie_rate"}),
-    ("style", {"flip_rate", "softened_rate", "flip_rate_of_all", "robustness_rate"}),
+    ("style", {"flip_rate", "counter_flip_rate", "softened_rate", "flip_rate_of_all", "robustness_rate"}),
 )  # fmt: skip
 def test_rates_of_two_effects_are_never_pooled(attack: str, measures: set[str]) -> None:
-    rows = [row("c", [A, A]), row("c", [B, B], attack=attack, target="b")]
+    rows = [row("c", [A, A]), *(row("c", [B, B], attack=attack, target=target) for target in "ab")]
     results = measure(rows, attack)
     assert {name for name in results if MEASURES[name].aim} == measures
     assert {figure.n for figure in results.values() if figure.measure in measures} == {1}

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import case, near, scored, verdict, write_rows
+from builders import case, near, scored, select, verdict, write_rows
 from command_result import Run, fits
 from hypothesis import given, strategies as st
 from loops import each
@@ -350,13 +350,20 @@ def test_comparisons_answer_what_is_named_else_flips(attacks: Any, measures: Any
 
 
 @each(
-    "measures, is_labelled, net",
-    ([], True, False), ([], False, True), (["net"], True, True), (["net_flip_rate"], True, True),
-    (["flip_rate"], False, False),
+    "attack, measures, is_named, both",
+    ("prolixity", [], False, False), ("prolixity", [], True, True), ("prolixity", ["net"], False, True),
+    ("prolixity", ["counter_flip_rate"], False, True), ("prolixity", ["tie_rate"], True, False),
+    ("plea", [], True, False),
 )  # fmt: skip
-def test_net_rate_is_measured_if_named_or_without_labels(measures: list[str], is_labelled: bool, net: bool) -> None:
-    cases = TWEAKSET if is_labelled else [replace(case, preferred=None, constraints=()) for case in TWEAKSET[:3]]
-    assert find_scope(["prolixity"], measures, cases).net is net
+def test_winners_are_rewritten_by_styles_of_pairs(attack: str, measures: list[str], is_named: bool, both: bool) -> None:
+    assert find_scope([attack], measures, TWEAKSET, both_ways=is_named).both_directions is both
+
+
+def test_one_direction_spares_winners_that_no_measure_needs() -> None:
+    with pytest.raises(UsageError, match="net needs rewritten winners, which --one-direction leaves out"):
+        select(limit=2, one_direction=True, measures=("flip_rate", "net"))
+    runs = [select(limit=2, one_direction=is_one_way).parameters["net"] for is_one_way in (True, False)]
+    assert runs == [False, True]
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 3))

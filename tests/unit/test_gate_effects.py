@@ -123,7 +123,7 @@ def test_each_effect_has_its_own_rate_and_threshold(effect: str) -> None:
     run = run_of([("a", "b")] * 40, effect)
     (check,) = decide(run, Limits({rate.name: 0.1})).checks
     assert (check.measure, check.decision, check.k, check.n) == (rate.name, "fail", 40, 40)
-    others = {other.name: 0.1 for other in list_rates() if other.is_paired and other != rate}
+    others = {other.name: 0.1 for other in list_rates() if other.primary and other != rate}
     with pytest.raises(UsageError, match=f"under f has no threshold; give --{rate.limit}"):
         decide(run, Limits(others))
 
@@ -189,7 +189,8 @@ def list_rows(measure: Measure, hits: str) -> list[Row]:
     """A trial for each sign: 1 is a hit, 0 none, ? has no valid verdict, x was not judged."""
     afters = [{"1": "b", "0": "a"}.get(sign, sign) for sign in hits]
     if measure.is_paired:
-        return pair_rows([("a", after) for after in afters], measure.limited_effects[0])
+        rows = pair_rows([("a", after) for after in afters], measure.limited_effects[0])
+        return [replace(one, target="a") if one.target and measure.aim == "winner" else one for one in rows]
     judgments = {"x": [], **{sign: [judge(sign)] for sign in "ab?"}}
     if measure.aim == "mark":
         judgments |= {"a": [scored((2, 3), (2, 3))], "b": [scored((2, 5), (2, 5))]}
@@ -202,7 +203,7 @@ def list_rows(measure: Measure, hits: str) -> list[Row]:
 def test_every_rate_counts_the_same_hits_live_finished_and_against_a_baseline(monkeypatch: Any, measure: Any) -> None:
     monkeypatch.setitem(MEASURES, measure.name, measure)
     monkeypatch.setitem(module.LIMITED, measure.key, measure)
-    facts: dict[str, Any] = {"effects": {"f": measure.limited_effects[0]}}
+    facts: dict[str, Any] = {"effects": {"f": measure.limited_effects[0]}, "net": measure.needs == "winners"}
     if measure.aim == "mark":
         facts |= {"protocols": {"pairwise": ["score"]}, "pass_marks": {"pairwise": 4.0}}
     now, before = (make_run(list_rows(measure, 10 * signs), signs, **facts) for signs in ("110?00x", "000000x"))

@@ -269,7 +269,7 @@ def test_page_says_what_the_labels_make_of_a_flip(run: Run) -> None:
         title = next(title for kind, title, *_ in flip["parts"] if kind == "change")
         author = title.removeprefix("Rewritten: ").partition(",")[0]
         assert flip["label"] == ("better" if labels[flip["case"]][author] else "worse")
-    worse = sum(flip["label"] == "worse" for flip in data["verdicts"])
+    worse = sum((flip["label"], flip["outcome"]) == ("worse", "flip") for flip in data["verdicts"])
     assert f"{worse} rewrote the worse response" in data["about"]
 
 

@@ -107,6 +107,7 @@ NAIVE: dict[str, Callable[[Sequence[Trial]], Tally]] = {
     "flip_rate_of_all": tally_all,
     "clean_accuracy": partial(tally_labelled, value=lambda clean, robust: clean, needs_rewrite=False),
     "robust_accuracy": partial(tally_labelled, value=lambda clean, robust: robust),
+    "robust_accuracy_both": partial(tally_labelled, value=lambda clean, robust: robust),
     "skill_under_attack": partial(tally_labelled, value=lambda clean, robust: robust),
     "attack_cost": partial(tally_labelled, value=lambda clean, robust: clean - robust),
 }

@@ -88,8 +88,8 @@ def expect_measures(summary: Summary, title: str, headings: Sequence[str], group
     beside = {one.column: one for one in MEASURES.values() if one.beside == row.name}
     present = {one["measure"] for one in summary.results if one["protocol"] == group.strip().partition(" by ")[0]}
 
-    def find(measure: Measure) -> Mapping[str, Any]:
-        place = controls.get(label) if measure.effects == ("control",) else label
+    def find(measure: Measure, is_noise: bool = False) -> Mapping[str, Any]:
+        place = controls.get(label) if is_noise or measure.effects == ("control",) else label
         figure = summary.find(measure.name, group, place) if place and measure.name in present else MISSING
         return figure if figure["value"] is not None else {**figure, **MISSING}
 
@@ -98,7 +98,10 @@ def expect_measures(summary: Summary, title: str, headings: Sequence[str], group
     figure, cells = own, list[str]()
     for heading in headings:
         if heading == "clean":  # on the same pairs, so that the columns add up
-            figure = {**own, "value": find(beside["robust"])["value"] + find(beside["cost"])["value"]}
+            robust = beside["both" if "both" in headings else "robust"]
+            figure = {**own, "value": find(robust)["value"] + find(beside["cost"])["value"]}
+        elif heading == "noise":
+            figure = find(row, is_noise=True)
         elif one := beside.get(heading):
             figure = find(one)
         elif titled and heading in ("n", "inv.", "excl."):

@@ -103,7 +103,7 @@ class CompactRows:
         rules: Mapping[str, Sequence[str]],
         marks: Mapping[str, float] | None = None,
         floors: Mapping[str, float] | None = None,
-        both_directions: bool = True,
+        both_directions: bool = False,
         criteria: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.marks, self.floors, self.both_directions = marks or {}, floors or {}, both_directions
