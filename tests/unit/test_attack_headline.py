@@ -209,6 +209,42 @@ def test_flips_net_of_all_and_beyond_a_margin(seed: int) -> None:
                 run.check_rate(beyond, count_values(run, name, protocol, rule, attack, margin))
 
 
+def list_right_both_ways(run: Run, protocol: str, rule: str | None, attack: str) -> Values:
+    """Whether each labelled pair whose rewrites were both accepted is right before and after each; a tie is half."""
+    values, decided, left_out = dict[str, float](), 0, 0
+    sides = [pick(run.rows, protocol, "flip", attack, side) for side in "ab"]
+    for case, one in run.baselines(protocol).items():
+        before, rewrites = decide(one, rule), [rows.get(case) for rows in sides]
+        if one.excluded or one.label not in OTHER:
+            continue
+        if before not in OTHER:
+            values[case] = 0.5 if before == "tie" else 0.0
+        elif any(rewrite is None or rewrite.excluded for rewrite in rewrites):
+            left_out += 1
+        else:
+            decided += 1
+            values[case] = float({before, *(decide(rewrite, rule) for rewrite in rewrites if rewrite)} == {one.label})
+    return {} if left_out and not decided else values  # then nothing was rewritten
+
+
+@few
+@given(seeds)
+def test_skill_is_of_both_directions(seed: int) -> None:
+    run = make_run(seed, ("flip",))
+    for protocol, rule, attack in PLACES:
+        figures = [run.get(name, protocol, rule, attack) for name in ("robust_accuracy_both", "skill_under_attack")]
+        values = list_right_both_ways(run, protocol, rule, attack)
+        if not any(figures):  # nothing is labelled
+            assert not count_values(run, "clean_accuracy", protocol, rule, "none")
+            continue
+        run.check_rate(figures[0], values)
+        assert figures[0] and figures[1]
+        assert figures[1].value == (pytest.approx(2 * fmean(values.values()) - 1) if values else None)
+        cost = run.get("attack_cost", protocol, rule, attack)
+        clean = count_values(run, "clean_accuracy", protocol, rule, "none")
+        assert cost and cost.value == (pytest.approx(fmean(clean[c] - values[c] for c in values)) if values else None)
+
+
 PLACES = [(protocol, rule, attack) for protocol, rule in RULED for attack in ATTACKS]
 UNRULED = [(protocol, "score" if rules else None, attack) for protocol, rules in RULES.items() for attack in ATTACKS]
 
