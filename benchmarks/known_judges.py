@@ -231,7 +231,8 @@ def list_cells(name: str, run: distract.Run) -> Iterator[str]:
     yield show("skill_under_attack")
     yield show("skill_under_attack", control)
     yield from map(show, ("flip_rate", "counter_flip_rate", "flip_rate_difference"))
-    for more in ({}, {"max_counter_flip_rate": LIMIT}):
+    limits: tuple[dict[str, Any], ...] = ({}, {"max_counter_flip_rate": LIMIT})
+    for more in limits:
         yield distract.gate(run, max_flip_rate=LIMIT, **more).decision
     yield JUDGES[name][1]
 
@@ -248,10 +249,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         table = write_table(Path(folder))
     print(table)
-    text = PAGE.read_text(encoding="utf-8")
-    head, mark, rest = text.partition("<!-- judges -->\n")
-    _, end, rest = rest.partition("\n<!-- end -->")
-    PAGE.write_text(f"{head}{mark}{table}{end}{rest}", encoding="utf-8")
+    head, mark, rest = PAGE.read_text(encoding="utf-8").partition("<!-- judges -->\n")
+    _, end, rest = rest.partition("<!-- end -->")
+    PAGE.write_text(f"{head}{mark}{table}\n{end}{rest}", encoding="utf-8")
 
 
 if __name__ == "__main__":
