@@ -2,21 +2,23 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from math import sqrt
 from pathlib import Path
 from random import Random
 from statistics import fmean, pstdev
-from typing import Any
+from types import ModuleType
 
 import pytest
 from command_result import Run
 from test_scripted import LONG, SHORT, prefers
 
 import distract
-from distract.core import registry
+from distract.core import registry, runs
 from distract.core.loop import execute
 from distract.core.records import MIRROR, Response, Row
 from distract.core.registry import get_attack, protocols
@@ -26,79 +28,61 @@ from distract.models.scripted import PLANTED, make_planted
 from distract.rewriting.writers import find_writer
 from distract.stats.figure import count
 from distract.stats.measures import MEASURES
+from distract.stats.trials import Aim
 from distract.studies.attack.ranks import check_protocols
 from distract.studies.attack.selection import AuditConfig
 from distract.studies.attack.session import audit_case
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import list_trials
 
-PAGE = Path(__file__).parents[2] / "docs" / "reading-results.md"
-HEADING = "| judge | usable | clean |"
-ATTACKS = ("assertiveness", "prolixity")
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def read_table() -> dict[str, list[str]]:
-    """Read the figures of each planted judge from the docs, without the last column, which says why."""
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith(HEADING))
-    rows = dict[str, list[str]]()
-    for line in lines[start + 2 :]:
-        if not line.startswith("|"):
-            break
-        judge, *cells = (cell.strip(" `") for cell in line.strip("|").split("|"))
-        rows[judge] = cells[:-1]
-    return rows
+def load_benchmark(name: str) -> ModuleType:
+    """Load a benchmark as a module of its own, whose functions are judges."""
+    spec = spec_from_file_location(name, DOCS.parent / "benchmarks" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[name] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-TABLE = read_table()
-
-
-def list_cells(run: distract.Run) -> Iterator[str]:
-    """Format the headline figures: by comparison, but the worth of a style by score."""
-
-    def find(measure: str, protocol: str, attack: str) -> dict[str, Any]:
-        rules = (None, "score")
-        return next(
-            figure
-            for figure in run.results
-            if (figure["measure"], figure["protocol"], figure["attack"]) == (measure, protocol, attack)
-            and figure["rule"] in rules
-            and figure["severity"] is None
-        )
-
-    yield run.summary["usable"]["pairwise"]
-    yield format_share(find("clean_accuracy", "pairwise", "none")["value"])
-    for measure in ("skill_under_attack", "flip_rate"):
-        for attack in ATTACKS:
-            yield format_share(find(measure, "pairwise", attack)["value"])
-    for attack in ATTACKS:
-        rates = [f for f in run.results if (f["measure"], f["attack"]) == ("exchange_rate", attack)]
-        value = rates[0]["value"] if rates else None
-        yield "–" if value is None else f"{value:.1f}".replace("-0.0", "0.0")
-
-
-def format_share(value: float | None) -> str:
-    if value is None or 0 < value < 0.01:
-        return "–" if value is None else "<1"
-    return f"{100 * value:.0f}".replace("-", "−")
+KNOWN = load_benchmark("known_judges")
+"""The judges of the table, each with why its figures are as they are."""
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("planted")
+def attack_known(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], distract.Run]:
+    folder = tmp_path_factory.mktemp("known")
+    return cache(lambda name: KNOWN.attack(name, folder))
 
 
-def test_table_has_nine_judges() -> None:
-    assert len(TABLE) == 9
-    assert TABLE["coin"][0] != "yes"
+def test_table_has_every_known_judge() -> None:
+    page = DOCS.joinpath("reading-results.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- judges -->\n")[2].partition("<!-- end -->")[0]
+    assert re.findall(r"(?m)^\| `(.+?)` \|", table) == [*KNOWN.JUDGES]
+    assert len(KNOWN.JUDGES) == 22
 
 
-@pytest.mark.parametrize("judge", TABLE)
-def test_documented_headline_is_what_the_judge_gets(judge: str, folder: Path) -> None:
-    run = distract.attack(
-        judge=f"planted:{judge}", attacks=ATTACKS, limit=None, out=folder / judge, store=folder / "replies.sqlite"
-    )
-    assert list(list_cells(run)) == TABLE[judge]
+@pytest.mark.parametrize("judge", KNOWN.JUDGES)
+def test_documented_headline_is_what_the_judge_gets(judge: str, attack_known: Callable[[str], distract.Run]) -> None:
+    cells = KNOWN.list_cells(judge, attack_known(judge))
+    assert f"| {' | '.join(cells)} |\n" in DOCS.joinpath("reading-results.md").read_text(encoding="utf-8")
+
+
+def test_judges_that_know_nothing_have_no_skill_on_average(attack_known: Callable[[str], distract.Run]) -> None:
+    """Labels permuted within cases say nothing about the responses, whatever the judge knows or likes."""
+    means = [0.0] * 50
+    for name in KNOWN.JUDGES:
+        every = runs.load(attack_known(name).path).rows
+        rows = [row for row in every if row.design == "flip" and (row.target is None or row.attack == KNOWN.ATTACK)]
+        cases, random = sorted({row.case for row in rows}), Random(name)
+        for at in range(len(means)):
+            relabelled = relabel(rows, {case for case in cases if random.random() < 0.5})
+            skill = 2 * measure(relabelled, None, KNOWN.ATTACK, "both") - 1
+            means[at] += skill / len(KNOWN.JUDGES)
+    assert fmean(means) <= 2 * pstdev(means) / sqrt(len(means))
 
 
 EFFECTS = ("same", "unearned", "hollow", "injection")
@@ -115,7 +99,7 @@ WEAKNESSES: dict[str, set[str]] = {
 
 def read_matrix() -> dict[str, dict[str, str]]:
     """Read the matrix of the docs: the strongest shown effect by judge and family, in percent, or a dash."""
-    page = Path(__file__).parents[2].joinpath("docs", "attacks.md").read_text(encoding="utf-8")
+    page = DOCS.joinpath("attacks.md").read_text(encoding="utf-8")
     table = page[page.index("| judge |") :].partition("\n\n")[0]
     lines = re.findall(r"(?m)^\| (?:judge|`\w+`) \|.*\|$", table)
     head, *rows = ([cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines)
@@ -171,8 +155,8 @@ def judge_all(judge: str) -> Sequence[Row]:
         return [row for result in results for row in result.rows]
 
 
-def measure(rows: Sequence[Row], rule: str | None, attack: str) -> float:
-    counts = count(MEASURES["robust_accuracy"], list_trials(rows, rule, attack))
+def measure(rows: Sequence[Row], rule: str | None, attack: str, aim: Aim = "loser") -> float:
+    counts = count(MEASURES["robust_accuracy"], list_trials(rows, rule, attack, aim))
     return fmean(value for _, value in counts.values.values())
 
 

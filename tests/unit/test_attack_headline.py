@@ -238,11 +238,13 @@ def test_skill_is_of_both_directions(seed: int) -> None:
             assert not count_values(run, "clean_accuracy", protocol, rule, "none")
             continue
         run.check_rate(figures[0], values)
-        assert figures[0] and figures[1]
+        assert figures[0]
+        assert figures[1]
         assert figures[1].value == (pytest.approx(2 * fmean(values.values()) - 1) if values else None)
         cost = run.get("attack_cost", protocol, rule, attack)
         clean = count_values(run, "clean_accuracy", protocol, rule, "none")
-        assert cost and cost.value == (pytest.approx(fmean(clean[c] - values[c] for c in values)) if values else None)
+        assert cost
+        assert cost.value == (pytest.approx(fmean(clean[c] - values[c] for c in values)) if values else None)
 
 
 PLACES = [(protocol, rule, attack) for protocol, rule in RULED for attack in ATTACKS]
