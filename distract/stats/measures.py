@@ -173,7 +173,7 @@ _ROWS = (
     ),
     Measure(
         name="consistency_rate", designs=("flip",), aim="loser", effects=("control",), value=_stays,
-        beside="robustness_rate", shows=("95% CI",),
+        beside="robustness_rate", shows=("95% CI", "n"),
         column="CR", legend="consistency rate, RR of the control, in %",
         more=": what changes without any attack",
     ),

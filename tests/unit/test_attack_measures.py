@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from builders import finish, measure_rows, near, row, scored, select, set_up, verdict
+from builders import attack_parameters, finish, measure_rows, near, row, scored, select, set_up, verdict
 from command_result import print_parts
 from headline_rows import RULES, draw_rows, measure_lead, pick
 from hypothesis import given, settings, strategies as st
@@ -16,11 +16,13 @@ from test_attack_headline import Run, count_values
 from distract.core.records import Judgment, Outcome, Response, Rewrite, Row
 from distract.models.scripted import make_planted
 from distract.stats import intervals
-from distract.stats.figure import Figure, count, flatten, is_excess
+from distract.stats.figure import LEAST, Figure, count, flatten, is_excess
 from distract.stats.intervals import holm
 from distract.stats.measures import MEASURES, headline
 from distract.studies.attack import session
+from distract.studies.attack.measures import rank_strengths
 from distract.studies.attack.style import trace_margins
+from distract.studies.attack.tables import STRONGER, strength_blocks
 from distract.studies.attack.view import run_report
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import list_trials
@@ -222,6 +224,13 @@ def list_leads(rows: list[Row], protocol: str, attack: str) -> dict[tuple[str, s
 @settings(max_examples=20)
 @given(st.integers(0, 2**32), st.sampled_from([("flip",), ("fixed",), ("fixed", "flip")]))
 def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tuple[str, ...]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("distract.stats.figure.LEAST", 1)
+        compare_excesses(seed, designs)
+
+
+def compare_excesses(seed: int, designs: tuple[str, ...]) -> None:
+    """Compare the excesses of random rows with second implementations."""
     random = Random(seed)
     rows = draw_rows(random, random.randrange(2, 14), designs)
     run = Run(rows, [])
@@ -249,9 +258,33 @@ def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tupl
     assert {flatten(f)["measure"] for f in shown.values()} <= names
 
 
+@pytest.mark.parametrize("n", [0, 1, LEAST - 1, LEAST])
+def test_excess_needs_enough_pairs_with_its_control(n: int) -> None:
+    won, lost = (verdict(side, p) for side, p in (("b", (0.1, 0.9, 0)), ("a", (0.9, 0.1, 0))))
+    rows = [row(f"c{at}", [lost]) for at in range(LEAST + 5)]
+    rows += [row(f"c{at}", [won], attack="f", target="b") for at in range(LEAST + 5)]
+    rows += [row(f"c{at}", [lost], attack="placebo", target="b") for at in range(n)]
+    run = {"effects": {"f": "same", "placebo": "control"}, "control_of": {"f": "placebo"}}
+    figures = measure_rows(rows, [], {"pairwise": ()}, ("f", "placebo"), **run)
+    parameters = attack_parameters({"pairwise": ()}, ("f", "placebo"), **run)
+    own = {f.measure: f for f in figures if is_excess(f)}
+    (strength,) = [one for one in rank_strengths(figures, parameters) if one.attack == "f"]
+    is_known, few = n >= LEAST, f"fewer than {LEAST} pairs with the control"
+    assert [*own] == ["flip_rate", "shift"]
+    for f in own.values():
+        document = flatten(f)
+        assert (f.n, document["n"], document.get("reason")) == (n, n, None if is_known else few)
+        assert is_known or (f.value, f.low, f.high, f.p_value, f.p_adjusted) == (None,) * 5
+    assert (own["flip_rate"].value, strength.beyond) == ((1.0, 1.0) if is_known else (None, None))
+    assert (strength.control, strength.beyond_n, strength.is_stronger) == ("placebo", n, is_known or None)
+    assert strength.beyond_reason == (None if is_known else few)
+    text = " ".join(print_parts([*strength_blocks([strength, replace(strength, attack="g")])]).split())
+    assert ("not measured" in text) == (STRONGER not in text) == (not is_known)
+
+
 @pytest.mark.parametrize(("judge", "who"), [("bold", "assertiveness is"), ("fair", "no attack is")])
 def test_report_names_what_is_stronger_than_its_control(tmp_path: Path, judge: str, who: str) -> None:
-    selected = select(attacks=("assertiveness", "prolixity"), limit=24, control=True)
+    selected = select(attacks=("assertiveness", "prolixity"), limit=60, control=True)
     job = session.prepare(selected, set_up(judge, make_planted(judge), tmp_path / "r", ("pairwise", "absolute")))
     done = finish(job, tmp_path / "store")
     text = " ".join(print_parts(run_report(job.parameters, done.result)).split())

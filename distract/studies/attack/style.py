@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from distract.core.records import BASELINE
-from distract.stats.figure import CONFIDENCE, Figure, UnitValues, contrast, fill_mean
+from distract.stats.figure import CONFIDENCE, LEAST, Figure, UnitValues, contrast, fill_mean
 from distract.stats.measures import MEASURES, headline
 from distract.stats.trials import Unit
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
@@ -66,7 +66,6 @@ def _find_leads(rows: Sequence[CompactRow], rule: str | None, attack: str) -> It
 
 
 DRAWS = 2000  # bootstrap draws of prompts for an exchange rate
-LEAST = 30  # fewest changes from which to estimate an indifference margin
 
 QUANTILE = 0.95
 

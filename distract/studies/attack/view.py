@@ -12,13 +12,12 @@ from distract.report import phrases
 from distract.report.blocks import Block, Browser, Detail, Heading, Sentence, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
 from distract.report.phrases import describe_rate, join_names, name_condition, name_protocol, show_interval, show_value
-from distract.stats.figure import Figure, is_excess, list_headline, list_plain
+from distract.stats.figure import LEAST, Figure, is_excess, list_headline, list_plain
 from distract.stats.measures import MEASURES, headline, primary_name
 from distract.stats.trials import EFFECTS, STYLES
 from distract.studies.attack.exchange import FEW_LABELS
 from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.ranks import NO_LABELS, UNUSABLE, Usability, ranking_parts
-from distract.studies.attack.style import LEAST
 from distract.studies.attack.tables import excess_parts, family_notes, list_plots, measure_tables, strength_blocks
 from distract.studies.measures.run import ONE_PLACE, SAME_ORDER, read_effects
 from distract.studies.rewrite_view import reader_notes, rejection_parts, unread_notes

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from distract.core.printable import count, line
 from distract.core.records import Row
 from distract.core.runs import LoadedRun
+from distract.stats import figure
 from distract.stats.figure import CONFIDENCE, round_values
 from distract.stats.trials import Measure
 from distract.studies.attack import ranks
@@ -84,6 +85,11 @@ class Check:
     def kind(self) -> Kind:
         """What its threshold and its bounds refer to."""
         return split_name(self.measure)[1]
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether it is about an excess over a control with too few pairs, which cannot pass."""
+        return self.kind == "excess" and self.n < figure.LEAST
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from distract.core.printable import count, interval, line, p_value, percent
 from distract.report.blocks import Block, Heading, Note, Prose, Sentence, Span, Table, TableRow, Tone, Words, notes
 from distract.report.glossary import empty_reason
 from distract.report.phrases import join_names
+from distract.stats.figure import LEAST
 from distract.stats.measures import MEASURES
 from distract.studies.attack.flips import Flip, excerpt_difference
 from distract.studies.gate.limits import Decision, Kind, Limits, Place, find_kind, split_name
@@ -107,7 +108,8 @@ def figure_lines(check: Check, confidence: float) -> Iterator[str]:
     if check.reference is not None:
         only = f"; {check.row.hit}s only in this run {check.only_here}, only in the reference {check.only_there}"
         only = "" if check.only_here is None or check.only_there is None else only
-        yield f"{noun} {'of the baseline' if is_rise else 'under the control'}: {percent(check.reference)}%{only}"
+        under = "of the baseline" if is_rise else "under the control"
+        yield f"{noun} {under}: {percent(check.reference)}%{'' if is_rise else f' of {check.n}'}{only}"
     if bounds := interval(check.lower, check.upper):
         noun = {"excess": "excess over the control", "rise": "rise since the baseline"}.get(check.kind, noun)
         yield f"{noun}: {bounds}% {one_sided}"
@@ -280,7 +282,8 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
         parts = [checks, *parts]
         several = any(int(pairs) > 1 for pairs in own["prompts"])
         unit = "prompts, each counted as the mean of its pairs" if several else "verdicts"
-        least = f"; none can pass before {about}{limits.least_n(lowest)} {unit}"
+        fewest = max(limits.least_n(lowest), LEAST if has_noise else 0)
+        least = f"; none can pass before {about}{fewest} {unit}"
     yield f"gate: {' and '.join(parts)}; stops as soon as all are decided or one has failed{least}"
     if limits.margin:
         yield f"margin: leads up to {limits.margin:g} are ties, in points of the score or averaged probability"
