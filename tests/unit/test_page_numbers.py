@@ -27,7 +27,7 @@ Key = tuple[str, ...]
 FORMS = {"points": "+.3f", "probability": "+.3f", "requirements": ".1f"}
 """How tables show values that are no shares, by unit."""
 
-MISSING = {"value": None, "low": None, "high": None, "unit": "share", "k": "–"}
+MISSING: dict[str, Any] = {"value": None, "low": None, "high": None, "unit": "share", "k": "–"}
 
 COMMANDS = {
     "attack": ("attack", "--judge", "planted:bold=0.7", "--limit", "12", "--control"),

@@ -23,7 +23,7 @@ from distract.stats.figure import (
 from distract.stats.measures import MEASURES, headline, primary_name
 from distract.stats.trials import STYLES, Design
 from distract.studies.attack.ranks import ProtocolRank, Usability
-from distract.studies.attack.style import MarginCurve, shift_excesses, style_figures
+from distract.studies.attack.style import MarginCurve, flip_sizes, shift_excesses, style_figures
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
 from distract.studies.measures.run import RunMeasures, list_verdicts, read_effects
 from distract.studies.rewrite_counts import CompactRewrites, agreements, rejections
@@ -96,6 +96,7 @@ def figures(briefs: CompactRows, rewrites: Iterable[Rewrite], parameters: Mappin
     for protocol, rules in run.rules.items():
         own = style_figures(briefs, protocol, rules, written, parameters.get("placebos", ()))
         margin = next((f.value for f in own if f.measure == "indifference_margin"), None)
+        own += flip_sizes(briefs, protocol, rules, [name for name in written if run.effects[name] != "control"])
         results += [*_quality(protocol, briefs), *own, *run.figures(protocol, margin)]
         results += shift_excesses(briefs, protocol, headline("flip_rate", rules), run.control_of, run.effects)
     results += [*run.excesses(), *run.contrasts()]

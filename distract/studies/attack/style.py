@@ -1,4 +1,4 @@
-"""What a style is worth to a judge: its shift, its rate of exchange for requirements, and the indifference margin."""
+"""What a style is worth to a judge: shift, rate of exchange for requirements, size of flips, indifference margin."""
 
 from __future__ import annotations
 
@@ -63,6 +63,22 @@ def _find_leads(rows: Sequence[CompactRow], rule: str | None, attack: str) -> It
             # A verdict with a lead of 0 counts at margin 0.
             leads = [math.inf if row.margin is None else abs(row.margin) or math.ulp(0) for row in trial.rows]
             yield leads[0], leads[1] if trial.after == "b" else 0.0
+
+
+def flip_sizes(briefs: CompactRows, protocol: str, rules: Sequence[str], attacks: Sequence[str]) -> Iterator[Figure]:
+    """Compute by how much flips flip: the winner's lead after the rewrite, and before it, by attack and over all."""
+    rule = headline("flip_size", rules)
+    leads = {attack: list(_find_leads(briefs.of(protocol, "flip", attack), rule, attack)) for attack in attacks}
+    for attack, pairs in {**leads, BASELINE: [pair for own in leads.values() for pair in own]}.items():
+        flips = [pair for pair in pairs if pair[1] and math.isfinite(max(pair))]
+        for name, at, take in (
+            ("flip_size", 1, np.median),
+            ("largest_flip_size", 1, np.max),
+            ("lead_before_flip", 0, np.median),
+        ):
+            if flips:
+                value, unit = float(take([pair[at] for pair in flips])), MEASURES[name].name_unit(rule)
+                yield Figure(name, protocol, rule, attack, value=value, n=len(flips), unit=unit)
 
 
 DRAWS = 2000  # bootstrap draws of prompts for an exchange rate
