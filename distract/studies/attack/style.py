@@ -96,7 +96,6 @@ def style_figures(
     """Compute shift, also by criterion, and exchange rate by attack, and the indifference margin."""
     rule = "score" if rules else None
     unit = MEASURES["shift"].name_unit(rule)
-    flips = briefs.of(protocol, "flip")
     losses = {prompt: known for prompt, own in list_losses(briefs, protocol).items() if (known := drop_invalid(own))}
     figures = list[Figure]()
     for attack, criterion in product(attacks, (None, *briefs.criteria.get(protocol, ()))):
@@ -110,8 +109,8 @@ def style_figures(
         if losses and gains and attack != BASELINE and criterion is None:
             rate = replace(empty, measure="exchange_rate", unit="requirements")
             figures.append(_exchange(rate, gains, losses))
-    if changes := [change for placebo in sorted(placebos) for change in _placebo_changes(flips, rule, placebo)]:
-        margin = float(np.quantile(changes, QUANTILE)) if len(changes) >= LEAST else None
+    if changes := list_placebo_changes(briefs, protocol, rules, placebos):
+        margin = estimate_margin(changes)
         figures.append(Figure("indifference_margin", protocol, rule, BASELINE, value=margin, n=len(changes), unit=unit))
     return figures
 
@@ -212,12 +211,20 @@ def _ratio(sums: np.ndarray, counts: np.ndarray, severities: Sequence[int]) -> t
         return np.where(slopes > ROUNDING, gains / slopes, np.sign(gains) * np.inf), slopes
 
 
-def _placebo_changes(flips: Sequence[CompactRow], rule: str | None, placebo: str) -> list[float]:
-    """Return how far each margin moves when the loser gets its placebo."""
-    trials = list_trials(flips, rule, placebo)
-    rows = [trial.rows for trial in trials if trial.before == "a" and trial.after is not None]
-    moves = [(before.margin, after.margin) for before, after in rows]
-    return [abs(end - start) for start, end in moves if start is not None and end is not None]
+def list_placebo_changes(
+    briefs: CompactRows, protocol: str, rules: Sequence[str], placebos: Collection[str]
+) -> list[tuple[str, float]]:
+    """List how far each lead moves when the loser gets a placebo, with its prompt."""
+    flips, rule = briefs.of(protocol, "flip"), headline("flip_rate", rules)
+    trials = [trial for placebo in sorted(placebos) for trial in list_trials(flips, rule, placebo)]
+    moved = [(trial.cluster, *trial.rows) for trial in trials if trial.before == "a" and trial.after is not None]
+    moves = [(prompt, before.margin, after.margin) for prompt, before, after in moved]
+    return [(prompt, abs(end - start)) for prompt, start, end in moves if start is not None and end is not None]
+
+
+def estimate_margin(changes: Changes) -> float | None:
+    """Estimate the indifference margin; None with too few changes."""
+    return float(np.quantile([change for _, change in changes], QUANTILE)) if len(changes) >= LEAST else None
 
 
 def shift_excesses(
