@@ -2,7 +2,8 @@
 
 The better response leads by a standard normal number of points, on a scale of 6; each verdict adds noise of its own.
 *bonus*: every rewrite gains so much that 48% flip without noise. *threshold*: few rewrites win, clearly or not, so that
-exactly 10% of the pairs that lead by more than the true margin flip by more than it: any decision is wrong.
+exactly 10% of the pairs that lead by more than the true margin flip by more than it: any decision is wrong. *steady*:
+no rewrite gains anything, so that a pass is right.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from distract.studies.gate.exact import HitCounts
 from distract.studies.gate.limits import Decision, Limits
 from distract.studies.gate.noise import NoiseMargin, NoiseTest
 
-NOISES, SIZES, JUDGES = (0.0, 0.1, 0.3, 0.5), (60, 200), ("bonus", "threshold")
+NOISES, SIZES, JUDGES = (0.0, 0.1, 0.3, 0.5), (60, 200), ("bonus", "threshold", "steady")
 LIMIT, WIDTH, FLIPS = 0.10, 6.0, 0.48
 BONUS = NormalDist().inv_cdf((1 + FLIPS) / 2)
 LARGE = 4_000_000  # pairs from which to compute a true rate
@@ -41,22 +42,22 @@ def draw_pairs(
 
 
 @cache
-def find_share(noise: float) -> tuple[float, float]:
-    """Return the share of rewrites that win, at which the true rate beyond the true margin is the limit, and that."""
+def find_share(noise: float) -> float:
+    """Return the share of rewrites that win at which the true rate beyond the true margin is the limit."""
     margin = noise * 2**0.5 * NormalDist().inv_cdf(0.975)
     rng = np.random.default_rng(0)
     rates = []
     for share in (0.0, 1.0):
         before, after, _ = draw_pairs(rng, "threshold", noise, LARGE, share)
         rates.append(float(((before > margin) & (after > margin)).sum() / (before > margin).sum()))
-    return (LIMIT - rates[0]) / (rates[1] - rates[0]), margin
+    return (LIMIT - rates[0]) / (rates[1] - rates[0])
 
 
-def decide(rng: np.random.Generator, cell: Cell) -> Decision:
+def decide(rng: np.random.Generator, cell: Cell, max_margin: float = 0.05) -> Decision:
     """Draw a gate and decide it."""
     judge, noise, n = cell
-    before, after, changes = draw_pairs(rng, judge, noise, n, find_share(noise)[0])
-    limits = Limits.of(max_flip_rate=LIMIT, beyond_noise=True)
+    before, after, changes = draw_pairs(rng, judge, noise, n, find_share(noise) if judge == "threshold" else 0.0)
+    limits = Limits.of(max_flip_rate=LIMIT, beyond_noise=True, max_margin=max_margin)
     margin = NoiseMargin.of([(str(at), change) for at, change in enumerate(changes.tolist())], limits.alpha)
 
     def count(lead: float) -> HitCounts:
@@ -86,9 +87,7 @@ def noisy(seed: int, sets: int) -> Iterator[str]:
     for at in range(0, len(cells), len(NOISES)):
         shown = [f"{passed:.1f}, {failed:.1f}" for passed, failed in results[at : at + len(NOISES)]]
         yield f"{cells[at][0]:12}{cells[at][2]:>6}" + "".join(f"{text:>16}" for text in shown)
-    rates = [
-        (cell, passed, 0.0 if cell[0] == "bonus" else failed)
-        for cell, (passed, failed) in zip(cells, results, strict=True)
-    ]
-    worst = max(max(passed, failed) for _, passed, failed in rates)
+    errors = {"bonus": (1, 0), "threshold": (1, 1), "steady": (0, 1)}  # which decisions are wrong
+    weighed = [(*errors[cell[0]], *result) for cell, result in zip(cells, results, strict=True)]
+    worst = max(max(is_pass * passed, is_fail * failed) for is_pass, is_fail, passed, failed in weighed)
     yield f"most wrong decisions: {worst:.1f}%, {'at most' if worst <= LEVEL else 'ABOVE'} {LEVEL:g}%"

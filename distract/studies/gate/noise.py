@@ -25,6 +25,9 @@ from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import find_width
 
 
+NO_FLIPS = "--beyond-noise needs --max-flip-rate, and an attack that keeps the content"
+
+
 @dataclass(frozen=True, slots=True)
 class NoiseMargin:
     """An indifference margin, None if too few placebos show one, with one-sided bounds.
@@ -115,7 +118,7 @@ def noise_tests(run: LoadedRun, briefs: CompactRows, places: Sequence[Place], li
         add = "--measure flip_rate_beyond_margin"
         raise UsageError(f"{run.path}: --beyond-noise needs a placebo; run `distract attack` with --control or {add}")
     if not places:
-        raise UsageError("--beyond-noise needs --max-flip-rate, and an attack that keeps the content")
+        raise UsageError(NO_FLIPS)
     for protocol in dict.fromkeys(place.protocol for place in places):
         own = [place for place in places if place.protocol == protocol]
         margin = NoiseMargin.of(list_placebo_changes(briefs, protocol, rules[protocol], placebos), limits.alpha)

@@ -30,6 +30,7 @@ from distract.studies.execution import run_job, set_up
 from distract.studies.gate import finished as run_gate, identity, live
 from distract.studies.gate.identity import list_changes, unusable_reason
 from distract.studies.gate.limits import KINDS, Limits, has_rate, list_kinds, list_rates, load_settings, merge_limits
+from distract.studies.gate.noise import NO_FLIPS
 from distract.studies.gate.options import GateOptions
 from distract.studies.gate.verdict import Verdict, undecided_verdict
 from distract.studies.listener import Listener
@@ -201,6 +202,8 @@ def _decide_live(
             raise UsageError(
                 "--beyond-noise judges all cases, so that --budget cannot stop it: give a --limit of cases"
             )
+        if all(measure != "flip_rate" for *_, measure in own["checks"]):
+            raise UsageError(NO_FLIPS)
         # An estimated margin holds for a whole run, not at every look at it.
         job = session.prepare(audited, setup)
         job = replace(job, remarks=("gate: --beyond-noise judges all cases, then decides as on a finished run",))
