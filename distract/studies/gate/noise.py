@@ -24,7 +24,6 @@ from distract.studies.gate.verdict import Check
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import find_width
 
-
 NO_FLIPS = "--beyond-noise needs --max-flip-rate, and an attack that keeps the content"
 
 
