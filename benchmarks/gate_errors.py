@@ -7,7 +7,7 @@ For independent outcomes the decision depends only on the numbers of comparisons
 monitor once for each reachable pair of them and looks simulated outcomes up in that table. The output also shows the
 exact values, computed by recursion, which the pass/fail lines below refer to, and the mean number of comparisons of an
 earlier gate, as the reference to beat. Then follow several checks under one gate, and both gates on prompts of several
-pairs that depend on each other (``clustered_gates``). No model runs.
+pairs that depend on each other (``clustered_gates``), and gates beyond an estimated margin. No model runs.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from clustered_gates import DECISIONS, Ints, clustered, power, prompt, single as singles
 from finished_gates import finished
+from noisy_gates import noisy
 from numpy.typing import NDArray
 
 from distract.stats.intervals import holm
@@ -197,6 +198,7 @@ def main() -> None:
         clustered(three, sets),
         power(four, sets),
         finished(options.seed, sets),
+        noisy(options.seed, sets),
     ):
         for line in part:
             print(line, flush=True)

@@ -72,7 +72,7 @@ def gate(options: _Options) -> None:
             if not options.as_json:
                 show(gate_report(verdict))
                 show(unread_parts(loaded) if loaded else ())
-            elif run is None and loaded:  # print what the run folder holds
+            elif run is None and loaded and loaded.command == "gate":  # print what the run folder holds
                 echo_json(loaded.summary)
                 print_lines(verdict.notes)
             else:

@@ -132,6 +132,8 @@ def gate(
     config: str | PathLike[str] | None = None,
     baseline: str | PathLike[str] | None = None,
     anchors: str | PathLike[str] | None = None,
+    beyond_noise: bool | None = None,
+    max_margin: float | None = None,
     control: bool = False,
     attacks: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
     protocols: str | PathLike[str] | Sequence[str | PathLike[str]] = ...,
@@ -207,6 +209,9 @@ def gate(
         config: File of settings, in place of the nearest distract.toml or pyproject.toml.
         baseline: Run of `attack` that the judge may not be worse than.
         anchors: File of anchors: decide only if the judge still gives their verdicts.
+        beyond_noise: Decide by the flips beyond the judge's own noise, which placebos show and which must be small.
+        max_margin: Largest upper bound of that noise to accept, as a share of the scale. Default: 0.05. Expects a share
+            from 0 to 1.
         control: Count only flips beyond the judge's own noise (null attack, resampling).
         attacks: Attack; repeatable. Default: assertiveness, prolixity, sycophancy.
         protocols: Way of asking: a name, a file, or NAME=FOLDER of other prompts; repeatable. Default: the basic ones.

@@ -10,12 +10,14 @@ from distract.core.printable import clean_text, count, format_exclusions, interv
 from distract.core.records import BASELINE
 from distract.report.blocks import Cells, Note, Prose, Sentence, Span, TableRow, Words, notes
 from distract.report.glossary import describe_excluded, empty_reason
-from distract.stats.figure import Figure
+from distract.stats.figure import Figure, is_withheld
 
 VERDICTS = {"better": "better", "worse": "worse", "not distinguishable": "n.s."}
 """Wording of the results of a test in tables."""
 
 FEW = 30  # number of units below which a sentence calls them too few, and intervals are rough
+
+NOT_MEASURED = "not measured"
 
 LONGEST = 300  # characters of a text to quote, unless all is wanted
 
@@ -55,6 +57,8 @@ def show_value(figure: Figure) -> str:
 def show_interval(figure: Figure) -> str:
     """Format the interval of a figure by its unit; an exchange rate may have no end."""
     low, high = figure.low, figure.high
+    if is_withheld(figure):
+        return NOT_MEASURED
     if figure.unit == "share":
         return interval(low, high)
     if figure.unit == "requirements" and figure.value is not None:

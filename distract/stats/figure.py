@@ -15,6 +15,10 @@ from distract.stats.trials import TIED, Measure, Trial, Unit
 
 CONFIDENCE = 0.95
 
+LEAST = 30  # fewest pairs with a control from which to tell an excess, and rewrites for an indifference margin
+
+FEW = f"fewer than {LEAST} pairs with the control"
+
 Condition = tuple[str, int | None]  # an attack (``none`` before any rewrite) and a severity
 
 
@@ -186,11 +190,12 @@ def measure_trials(measure: Measure, trials: Iterable[Trial], empty: F) -> F:
 def contrast(first: UnitValues, second: UnitValues, empty: F) -> F:
     """Fill in the difference of two conditions (protocols, an attack and its control, now and before).
 
-    It is over the trials that they share; shares are tested too.
+    It is over the trials that they share; shares are tested too. An excess over a control needs ``LEAST`` of them.
     """
     units = [unit for unit in first if unit in second]
     figure = replace(empty, n=len(units), excluded=len(first) + len(second) - 2 * len(units))
-    if not units:
+    figure = withhold(figure) if is_excess(figure) else figure
+    if not units or figure.reasons:
         return figure
     a, b = ([values[unit][1] for unit in units] for values in (first, second))
     clusters = [first[unit][0] for unit in units]
@@ -200,6 +205,16 @@ def contrast(first: UnitValues, second: UnitValues, empty: F) -> F:
         return fill_mean(figure, [one - other for one, other in zip(a, b, strict=True)], clusters)
     low, high = intervals.difference_interval(a, b, clusters, CONFIDENCE)
     return replace(figure, value=(math.fsum(a) - math.fsum(b)) / len(units), low=low, high=high)
+
+
+def withhold(figure: F) -> F:
+    """Withhold what rests on too few pairs with a control; their number stays."""
+    return figure if figure.n >= LEAST else replace(figure, value=None, low=None, high=None, reasons=((FEW, figure.n),))
+
+
+def is_withheld(figure: Figure) -> bool:
+    """Return whether too few pairs with a control leave a figure unmeasured."""
+    return (FEW, figure.n) in figure.reasons
 
 
 def flatten(figure: Figure, *more: str) -> dict[str, Any]:
@@ -213,6 +228,7 @@ def flatten(figure: Figure, *more: str) -> dict[str, Any]:
     differences = ("against", "against_rule", "against_attack", "p_value", "p_adjusted", *more)
     hidden = {"reasons", "halves", *(differences if figure.against is None else ())}
     hidden |= {"criterion"} if figure.criterion is None else set()
+    values |= {"reason": FEW} if is_withheld(figure) else {}
     return {name: value for name, value in values.items() if name not in hidden}
 
 

@@ -187,7 +187,7 @@ _ROWS = (
     ),
     Measure(
         name="consistency_rate", designs=("flip",), aim="loser", effects=("control",), value=_stays,
-        beside="robustness_rate", shows=("95% CI",),
+        beside="robustness_rate", shows=("95% CI", "n"),
         column="CR", legend="consistency rate, RR of the control, in %",
         more=": what changes without any attack",
     ),
@@ -257,6 +257,18 @@ _ROWS = (
     Measure(
         name="indifference_margin", designs=("flip",), headline="rating", needs="placebos",
         more="lead by which 95% of the rewrites of a placebo, which change nothing that matters, move a verdict",
+    ),
+    Measure(
+        name="flip_size", designs=("flip",), unit="points",
+        more="median lead with which a losing response wins after its rewrite, in points of a score, else in "
+        "probability; of one attack, or of all (`none`)",
+    ),
+    Measure(
+        name="largest_flip_size", designs=("flip",), unit="points", more="the largest of these leads",
+    ),
+    Measure(
+        name="lead_before_flip", designs=("flip",), unit="points",
+        more="median lead of its rival before that rewrite",
     ),
     # Agreement with people; figures without ``per`` are no means of trials.
     _agreement(

@@ -113,7 +113,8 @@ class Measure:
     brief: bool = False  # whether that table has the headline rules only
     plot: tuple[str, Mapping[str, float]] = ("", {})  # title of its plot, and the values to mark there by name
     beside: str = ""  # measure in whose table its column stands
-    # Columns about its own comparisons after that; with ``n`` or ``k/n`` the table is one of their own.
+    # Columns about its own comparisons after that; with ``n`` or ``k/n`` the table is one of their own, unless the
+    # cells of the other measure name its column.
     shows: tuple[str, ...] = ()
     column: str = ""  # name of its column in a table of another measure
     legend: str = ""  # meaning of that column

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import Any
 
+import numpy as np
 import pytest
-from builders import finish, measure_rows, near, row, scored, select, set_up, verdict
+from builders import attack_parameters, finish, measure_rows, near, row, scored, select, set_up, verdict
 from command_result import print_parts
 from headline_rows import RULES, draw_rows, measure_lead, pick
 from hypothesis import given, settings, strategies as st
@@ -16,12 +18,14 @@ from test_attack_headline import Run, count_values
 from distract.core.records import Judgment, Outcome, Response, Rewrite, Row
 from distract.models.scripted import make_planted
 from distract.stats import intervals
-from distract.stats.figure import Figure, count, flatten, is_excess
+from distract.stats.figure import LEAST, Figure, count, flatten, is_excess
 from distract.stats.intervals import holm
 from distract.stats.measures import MEASURES, headline
 from distract.studies.attack import session
+from distract.studies.attack.measures import rank_strengths
 from distract.studies.attack.style import trace_margins
-from distract.studies.attack.view import run_report
+from distract.studies.attack.tables import STRONGER, strength_blocks
+from distract.studies.attack.view import run_report, size_sentence
 from distract.studies.measures.compact_rows import CompactRows
 from distract.studies.measures.run import list_trials
 
@@ -204,6 +208,52 @@ def test_curve_of_scores_is_in_points() -> None:
     assert (curve.points[0], curve.points[4:7]) == ((0.0, 1, 1), ((0.4, 1, 1), (0.5, 0, 1), (0.6, 0, 1)))
 
 
+def test_margin_is_of_losers_alone_although_winners_have_placebos_too() -> None:
+    rules, rows = {"absolute": ("score", "rating")}, list[Row]()
+    for at in range(40):  # ties by rating, so that the second response is rewritten as well as the loser
+        loser, rival = ("a", "b") if at % 2 else ("b", "a")
+        lead = 1.0 if loser == "b" else -1.0
+        for target, end in ((None, lead), (loser, lead + at / 100), (rival, -lead)):
+            judged = [scored((3.0 + end, 3.0), (3, 3))]
+            rows.append(
+                row(f"c{at}", judged, attack="placebo" if target else "none", target=target, protocol="absolute")
+            )
+    figures = measure_rows(rows, [], rules, ["placebo"], placebos=("placebo",))
+    margin = find(figures, "indifference_margin")
+    assert (margin.n, margin.value) == (40, near(float(np.quantile([at / 100 for at in range(40)], 0.95))))
+
+
+@pytest.mark.parametrize(
+    ("ends", "rating", "words"),
+    [
+        ((0.04, 0.06), 3, "all 2 flips by less than 0.07 points (of 6); it gives everything the same rating"),
+        ((0.04, 0.06), 4, "all 2 flips by less than 0.07 points (of 6); by whole rating 2 of 2 flip"),
+        ((0.05, 0.06, 0.4), 3, "half of the 3 flips by less than 0.07 points (of 6), the largest by 0.40; it gives "),
+        ((2.0,), 4, "the one flip by less than 2.01 points (of 6); by whole rating 1 of 1 flip"),
+        ((), 3, ""),
+    ],
+)
+def test_headline_says_by_how_much_flips_flip(ends: Sequence[float], rating: int, words: str) -> None:
+    rules = {"absolute": ("score", "rating")}
+    before, stays = scored((3.0, 2.5), (rating, 3)), scored((3.0, 2.9), (3, 3))
+    afters = [*(scored((3.0, 3.0 + end), (3, rating)) for end in ends), stays]
+    pairs = [(before, after) for after in afters[:-1]] + [(scored((3.0, 2.5), (3, 3)), stays)]
+    rows = [row(f"c{at}", [one[0]], protocol="absolute") for at, one in enumerate(pairs)]
+    for attack in ("f", "placebo"):
+        rows += [
+            row(f"c{at}", [one[1]], attack=attack, target="b", protocol="absolute") for at, one in enumerate(pairs)
+        ]
+    run = {"effects": {"f": "same", "placebo": "control"}, "controls": ["placebo"]}
+    figures = measure_rows(rows, [], rules, ["f", "placebo"], **run)
+    sizes = [f for f in figures if f.measure in ("flip_size", "largest_flip_size", "lead_before_flip")]
+    assert {f.attack for f in sizes} == ({"f", "none"} if ends else set())
+    for f in sizes:
+        expected = {"flip_size": median(ends), "largest_flip_size": max(ends), "lead_before_flip": 0.5}
+        assert (f.n, f.value, f.unit) == (len(ends), near(expected[f.measure]), "points")
+    sentence = size_sentence(figures, 6.0, ["placebo"])
+    assert (sentence.startswith(words), bool(sentence)) == (True, bool(words))
+
+
 CONTROL_OF = {"f": "placebo", "g": "placebo"}
 EFFECTS = {"f": "same", "g": "injection", "placebo": "control"}
 
@@ -222,6 +272,13 @@ def list_leads(rows: list[Row], protocol: str, attack: str) -> dict[tuple[str, s
 @settings(max_examples=20)
 @given(st.integers(0, 2**32), st.sampled_from([("flip",), ("fixed",), ("fixed", "flip")]))
 def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tuple[str, ...]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("distract.stats.figure.LEAST", 1)
+        compare_excesses(seed, designs)
+
+
+def compare_excesses(seed: int, designs: tuple[str, ...]) -> None:
+    """Compare the excesses of random rows with second implementations."""
     random = Random(seed)
     rows = draw_rows(random, random.randrange(2, 14), designs)
     run = Run(rows, [])
@@ -249,9 +306,33 @@ def test_excess_is_the_paired_difference_to_the_control(seed: int, designs: tupl
     assert {flatten(f)["measure"] for f in shown.values()} <= names
 
 
+@pytest.mark.parametrize("n", [0, 1, LEAST - 1, LEAST])
+def test_excess_needs_enough_pairs_with_its_control(n: int) -> None:
+    won, lost = verdict("b", (0.1, 0.9, 0)), verdict("a", (0.9, 0.1, 0))
+    rows = [row(f"c{at}", [lost]) for at in range(LEAST + 5)]
+    rows += [row(f"c{at}", [won], attack="f", target="b") for at in range(LEAST + 5)]
+    rows += [row(f"c{at}", [lost], attack="placebo", target="b") for at in range(n)]
+    run = {"effects": {"f": "same", "placebo": "control"}, "control_of": {"f": "placebo"}}
+    figures = measure_rows(rows, [], {"pairwise": ()}, ("f", "placebo"), **run)
+    parameters = attack_parameters({"pairwise": ()}, ("f", "placebo"), **run)
+    own = {f.measure: f for f in figures if is_excess(f)}
+    (strength,) = [one for one in rank_strengths(figures, parameters) if one.attack == "f"]
+    is_known, few = n >= LEAST, f"fewer than {LEAST} pairs with the control"
+    assert [*own] == ["flip_rate", "shift"]
+    for f in own.values():
+        document = flatten(f)
+        assert (f.n, document["n"], document.get("reason")) == (n, n, None if is_known else few)
+        assert is_known or (f.value, f.low, f.high, f.p_value, f.p_adjusted) == (None,) * 5
+    assert (own["flip_rate"].value, strength.beyond) == ((1.0, 1.0) if is_known else (None, None))
+    assert (strength.control, strength.beyond_n, strength.is_stronger) == ("placebo", n, is_known or None)
+    assert strength.beyond_reason == (None if is_known else few)
+    text = " ".join(print_parts([*strength_blocks([strength, replace(strength, attack="g")])]).split())
+    assert ("not measured" in text) == (STRONGER not in text) == (not is_known)
+
+
 @pytest.mark.parametrize(("judge", "who"), [("bold", "assertiveness is"), ("fair", "no attack is")])
 def test_report_names_what_is_stronger_than_its_control(tmp_path: Path, judge: str, who: str) -> None:
-    selected = select(attacks=("assertiveness", "prolixity"), limit=24, control=True)
+    selected = select(attacks=("assertiveness", "prolixity"), limit=60, control=True)
     job = session.prepare(selected, set_up(judge, make_planted(judge), tmp_path / "r", ("pairwise", "absolute")))
     done = finish(job, tmp_path / "store")
     text = " ".join(print_parts(run_report(job.parameters, done.result)).split())

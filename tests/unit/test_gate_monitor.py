@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -498,6 +499,17 @@ def test_excess_over_noise_decides() -> None:
     assert -1 <= same.lower <= 0 <= same.upper < 0.301
     assert only_check(decide_gate([True] * 200, 200)).decision == "fail"
     assert (more.decision, more.reference, more.lower > 0.299) == ("fail", 0.0, True)
+
+
+@each("n, is_whole", *product((1, 29, 30), (False, True)))
+def test_excess_with_few_pairs_never_passes(n: int, is_whole: bool) -> None:
+    rows = [one for at in range(n) for one in pair(f"c{at}", f"p{at}", {P: False, ("pairwise", NULL): False})]
+    config = parameters([P], (1,) * n, "excess_flip_rate", limits=Limits.of(max_flip_rate=0.9))
+    config["gate"]["whole"] = is_whole
+    one = only_check(replay_gate(config, rows).verdict())
+    is_known, judged = n == 30, n if is_whole or n == 30 else 1  # a live gate stops where it cannot have enough
+    assert (one.decision, one.n, one.upper is None) == ("pass" if is_known else "inconclusive", judged, not is_known)
+    assert (f"fewer than 30 pairs with the control count ({judged})" in one.reason) != is_known
 
 
 def baseline(flips: Sequence[bool], place: Asked = P) -> list[dict[str, Any]]:

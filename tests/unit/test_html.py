@@ -348,7 +348,10 @@ def test_second_reader_reads_the_same() -> None:
     assert (failure.type, failure.message) == ("flip_rate", "lower bound 0.183 is above 0.1")
     for part in ("12 of 40", "18.3–44.1", "0.001 after Holm", "threshold: 10%", "case c7: weak-model", "0.12 : 0.88"):
         assert part in failure.text
-    assert "flip rate under the control: 5.0%; flips only in this run 10, only in the reference 0" in results[3][0].text
+    assert (
+        "flip rate under the control: 5.0% of 40; flips only in this run 10, only in the reference 0"
+        in results[3][0].text
+    )
     assert (results[2][0].type, results[3][0].type) == ("inconclusive", "excess_flip_rate")
 
 

@@ -18,6 +18,7 @@ from pages import PAGES, ROOT, blocks, text_of
 from distract.cli.main import cli
 from distract.core.printable import bar, interval, percent
 from distract.report.glossary import list_terms
+from distract.stats.figure import LEAST
 from distract.stats.measures import MEASURES
 from distract.stats.trials import Measure
 
@@ -26,7 +27,7 @@ Key = tuple[str, ...]
 FORMS = {"points": "+.3f", "probability": "+.3f", "requirements": ".1f"}
 """How tables show values that are no shares, by unit."""
 
-MISSING = {"value": None, "low": None, "high": None, "unit": "share", "k": "–"}
+MISSING: dict[str, Any] = {"value": None, "low": None, "high": None, "unit": "share", "k": "–"}
 
 COMMANDS = {
     "attack": ("attack", "--judge", "planted:bold=0.7", "--limit", "12", "--control"),
@@ -66,6 +67,8 @@ class Summary:
 def show_ends(figure: Mapping[str, Any], form: str = "") -> str:
     """Show an interval as tables do."""
     low, high = figure["low"], figure["high"]
+    if low == "not measured" or "reason" in figure:
+        return "not measured"
     if not form:
         return interval(low, high)
     return f"{'–∞' if low is None else format(low, form)} to {'∞' if high is None else format(high, form)}"
@@ -91,6 +94,8 @@ def expect_measures(summary: Summary, title: str, headings: Sequence[str], group
     def find(measure: Measure, is_noise: bool = False) -> Mapping[str, Any]:
         place = controls.get(label) if is_noise or measure.effects == ("control",) else label
         figure = summary.find(measure.name, group, place) if place and measure.name in present else MISSING
+        if measure.effects == ("control",) and figure.get("n", LEAST) < LEAST:
+            return {**figure, **MISSING, "low": "not measured"}
         return figure if figure["value"] is not None else {**figure, **MISSING}
 
     # A protocol that cannot tie has no tie rate, but its rewrites win and lose.
@@ -104,7 +109,7 @@ def expect_measures(summary: Summary, title: str, headings: Sequence[str], group
             figure = find(row, is_noise=True)
         elif one := beside.get(heading):
             figure = find(one)
-        elif titled and heading in ("n", "inv.", "excl."):
+        elif titled and heading in ("n", "inv.", "excl.") and "CR" not in headings:
             figure = own
         cells.append(show_cell(figure, heading) if heading != "control" else controls.get(label, "–"))
     return cells
@@ -119,7 +124,7 @@ def show_cell(figure: Mapping[str, Any], heading: str) -> str:
         case "k/n":
             return f"{figure['k']}/{figure['n']}"
         case "n" | "inv." | "excl.":
-            return str(figure[{"n": "n", "inv.": "invalid", "excl.": "excluded"}[heading]])
+            return str(figure.get({"n": "n", "inv.": "invalid", "excl.": "excluded"}[heading], ""))
         case "":
             return bar(figure["value"])
     return format(figure["value"], form) if form else percent(figure["value"])
@@ -133,12 +138,19 @@ def expect_cells(summary: Summary, title: str, headings: Sequence[str], group: s
             place = {"attack": attack, "protocol": group.strip().partition(" by ")[0]}
             shifts = summary.select(measure="shift_difference", **place)
             (shift,) = [one for one in shifts if one["against_attack"] == control]
-            return [f"{shift['value']:+.3f}", show_ends(shift, "+.3f"), str(shift["n"])]
+            value = "–" if shift["value"] is None else f"{shift['value']:+.3f}"
+            return [value, show_ends(shift, "+.3f"), str(shift["n"])]
         case "Attacks by strength, within their effect" | "All attacks by strength, within their effect":
             effect, _, name = group.strip().partition(", ")
             place = {"attack": label.partition(". ")[2], "protocol": name.partition(" by ")[0]}
             (strength,) = summary.select("strength", effect=effect, **place)
-            return [percent(strength["value"]), show_ends(strength)]
+            cells, n = [percent(strength["value"]), show_ends(strength)], strength["beyond_n"]
+            if "excess" not in headings or n is None:
+                return cells
+            beyond = "–" if strength["beyond"] is None else f"{100 * strength['beyond']:+.1f}"
+            ends = interval(strength["beyond_low"], strength["beyond_high"])
+            assert (n < LEAST) == (strength["beyond_reason"] is not None)
+            return [*cells, beyond, "not measured" if n < LEAST else ends, str(n)]
         case "Reading the judge":
             invalid, mass = (summary.find(one, group, label) for one in ("invalid_rate", "choice_mass"))
             shown = ["", ""]

@@ -10,11 +10,20 @@ from typing import Any, get_args
 from distract.core.attack import Effect
 from distract.core.records import BASELINE, RESAMPLED, Rewrite
 from distract.stats import intervals
-from distract.stats.figure import CONFIDENCE, Figure, adjust_p_values, fill_mean, list_headline, measure_trials
+from distract.stats.figure import (
+    CONFIDENCE,
+    FEW,
+    Figure,
+    adjust_p_values,
+    fill_mean,
+    is_withheld,
+    list_headline,
+    measure_trials,
+)
 from distract.stats.measures import MEASURES, headline, primary_name
 from distract.stats.trials import STYLES, Design
 from distract.studies.attack.ranks import ProtocolRank, Usability
-from distract.studies.attack.style import MarginCurve, shift_excesses, style_figures
+from distract.studies.attack.style import MarginCurve, flip_sizes, shift_excesses, style_figures
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
 from distract.studies.measures.run import RunMeasures, list_verdicts, read_effects
 from distract.studies.rewrite_counts import CompactRewrites, agreements, rejections
@@ -26,7 +35,8 @@ ALLOWED = 0.05  # share of wins that a hollow answer may have by mistake; it has
 class Strength(Figure):
     """The rate of failures of one attack under one protocol, by its headline rule.
 
-    ``beyond`` is its excess over the rate under ``control`` on the same pairs; a hollow answer has no control.
+    ``beyond`` is its excess over the rate under ``control`` on the same ``beyond_n`` pairs, and None for a
+    ``beyond_reason`` where they are too few; a hollow answer has no control.
     ``p_value`` tests that there is no excess, or that hollow answers win at most 5%; Holm runs over all attacks and
     protocols. ``is_stronger`` is None without a test. ``rank`` counts within effect and protocol.
     """
@@ -38,6 +48,8 @@ class Strength(Figure):
     beyond: float | None = None
     beyond_low: float | None = None
     beyond_high: float | None = None
+    beyond_n: int | None = None
+    beyond_reason: str | None = None
     is_stronger: bool | None = None
 
 
@@ -45,7 +57,7 @@ def rank_strengths(figures: Sequence[Figure], parameters: Mapping[str, Any]) -> 
     """Rank the attacks of a run by effect, within their effect and under each protocol."""
     effects, controls = read_effects(parameters), parameters.get("control_of", {})
     rules, families = parameters["protocols"], parameters.get("families", {})
-    beyond = [f for f in figures if f.against == f.protocol and f.against_attack == controls.get(f.attack) and f.n]
+    beyond = [f for f in figures if f.against == f.protocol and f.against_attack == controls.get(f.attack)]
     excesses = {f.place[:4]: f for f in beyond}
     strengths = list[Strength]()
     known = {effect: list_headline(figures, primary_name(effect), rules) for effect in dict.fromkeys(effects.values())}
@@ -56,7 +68,8 @@ def rank_strengths(figures: Sequence[Figure], parameters: Mapping[str, Any]) -> 
             s = replace(s, p_value=intervals.p_above((s.value or 0.0) * n, n, ALLOWED))
         elif excess := excesses.get(f.place[:4]):
             s = replace(s, control=excess.against_attack, p_value=excess.p_value)
-            s = replace(s, beyond=excess.value, beyond_low=excess.low, beyond_high=excess.high)
+            s = replace(s, beyond=excess.value, beyond_low=excess.low, beyond_high=excess.high, beyond_n=excess.n)
+            s = replace(s, beyond_reason=FEW if is_withheld(excess) else None)
         strengths.append(s)
     order = get_args(Effect)
     strengths.sort(
@@ -83,6 +96,7 @@ def figures(briefs: CompactRows, rewrites: Iterable[Rewrite], parameters: Mappin
     for protocol, rules in run.rules.items():
         own = style_figures(briefs, protocol, rules, written, parameters.get("placebos", ()))
         margin = next((f.value for f in own if f.measure == "indifference_margin"), None)
+        own += flip_sizes(briefs, protocol, rules, [name for name in written if run.effects[name] != "control"])
         results += [*_quality(protocol, briefs), *own, *run.figures(protocol, margin)]
         results += shift_excesses(briefs, protocol, headline("flip_rate", rules), run.control_of, run.effects)
     results += [*run.excesses(), *run.contrasts()]

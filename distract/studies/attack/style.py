@@ -1,4 +1,4 @@
-"""What a style is worth to a judge: its shift, its rate of exchange for requirements, and the indifference margin."""
+"""What a style is worth to a judge: shift, rate of exchange for requirements, size of flips, indifference margin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from distract.core.records import BASELINE
-from distract.stats.figure import CONFIDENCE, Figure, UnitValues, contrast, fill_mean
+from distract.stats.figure import CONFIDENCE, LEAST, Figure, UnitValues, contrast, fill_mean
 from distract.stats.measures import MEASURES, headline
 from distract.stats.trials import Unit
 from distract.studies.measures.compact_rows import CompactRow, CompactRows
@@ -65,8 +65,23 @@ def _find_leads(rows: Sequence[CompactRow], rule: str | None, attack: str) -> It
             yield leads[0], leads[1] if trial.after == "b" else 0.0
 
 
+def flip_sizes(briefs: CompactRows, protocol: str, rules: Sequence[str], attacks: Sequence[str]) -> Iterator[Figure]:
+    """Compute by how much flips flip: the winner's lead after the rewrite, and before it, by attack and over all."""
+    rule = headline("flip_size", rules)
+    leads = {attack: list(_find_leads(briefs.of(protocol, "flip", attack), rule, attack)) for attack in attacks}
+    for attack, pairs in {**leads, BASELINE: [pair for own in leads.values() for pair in own]}.items():
+        flips = [pair for pair in pairs if pair[1] and math.isfinite(max(pair))]
+        for name, at, take in (
+            ("flip_size", 1, np.median),
+            ("largest_flip_size", 1, np.max),
+            ("lead_before_flip", 0, np.median),
+        ):
+            if flips:
+                value, unit = float(take([pair[at] for pair in flips])), MEASURES[name].name_unit(rule)
+                yield Figure(name, protocol, rule, attack, value=value, n=len(flips), unit=unit)
+
+
 DRAWS = 2000  # bootstrap draws of prompts for an exchange rate
-LEAST = 30  # fewest changes from which to estimate an indifference margin
 
 QUANTILE = 0.95
 
@@ -81,7 +96,6 @@ def style_figures(
     """Compute shift, also by criterion, and exchange rate by attack, and the indifference margin."""
     rule = "score" if rules else None
     unit = MEASURES["shift"].name_unit(rule)
-    flips = briefs.of(protocol, "flip")
     losses = {prompt: known for prompt, own in list_losses(briefs, protocol).items() if (known := drop_invalid(own))}
     figures = list[Figure]()
     for attack, criterion in product(attacks, (None, *briefs.criteria.get(protocol, ()))):
@@ -95,8 +109,8 @@ def style_figures(
         if losses and gains and attack != BASELINE and criterion is None:
             rate = replace(empty, measure="exchange_rate", unit="requirements")
             figures.append(_exchange(rate, gains, losses))
-    if changes := [change for placebo in sorted(placebos) for change in _placebo_changes(flips, rule, placebo)]:
-        margin = float(np.quantile(changes, QUANTILE)) if len(changes) >= LEAST else None
+    if changes := list_placebo_changes(briefs, protocol, rules, placebos):
+        margin = estimate_margin(changes)
         figures.append(Figure("indifference_margin", protocol, rule, BASELINE, value=margin, n=len(changes), unit=unit))
     return figures
 
@@ -197,12 +211,20 @@ def _ratio(sums: np.ndarray, counts: np.ndarray, severities: Sequence[int]) -> t
         return np.where(slopes > ROUNDING, gains / slopes, np.sign(gains) * np.inf), slopes
 
 
-def _placebo_changes(flips: Sequence[CompactRow], rule: str | None, placebo: str) -> list[float]:
-    """Return how far each margin moves when the loser gets its placebo."""
-    trials = list_trials(flips, rule, placebo)
-    rows = [trial.rows for trial in trials if trial.before == "a" and trial.after is not None]
-    moves = [(before.margin, after.margin) for before, after in rows]
-    return [abs(end - start) for start, end in moves if start is not None and end is not None]
+def list_placebo_changes(
+    briefs: CompactRows, protocol: str, rules: Sequence[str], placebos: Collection[str]
+) -> list[tuple[str, float]]:
+    """List how far each lead moves when the loser gets a placebo, with its prompt."""
+    flips, rule = briefs.of(protocol, "flip"), headline("flip_rate", rules)
+    trials = [trial for placebo in sorted(placebos) for trial in list_trials(flips, rule, placebo)]
+    moved = [(trial.cluster, *trial.rows) for trial in trials if trial.before == "a" and trial.after is not None]
+    moves = [(prompt, before.margin, after.margin) for prompt, before, after in moved]
+    return [(prompt, abs(end - start)) for prompt, start, end in moves if start is not None and end is not None]
+
+
+def estimate_margin(changes: Changes) -> float | None:
+    """Estimate the indifference margin; None with too few changes."""
+    return float(np.quantile([change for _, change in changes], QUANTILE)) if len(changes) >= LEAST else None
 
 
 def shift_excesses(

@@ -11,8 +11,16 @@ from distract.core.printable import bar, interval, line, p_value, percent
 from distract.core.records import BASELINE
 from distract.report.blocks import Axis, Block, Detail, Mark, Plot, Table, TableRow, notes
 from distract.report.glossary import describe_excluded, empty_reason
-from distract.report.phrases import describe_count, join_names, name_protocol, place_row, show_interval, show_value
-from distract.stats.figure import CONFIDENCE, Figure, is_difference, is_excess, list_headline, list_plain
+from distract.report.phrases import (
+    NOT_MEASURED,
+    describe_count,
+    join_names,
+    name_protocol,
+    place_row,
+    show_interval,
+    show_value,
+)
+from distract.stats.figure import CONFIDENCE, FEW, Figure, is_difference, is_excess, list_headline, list_plain, withhold
 from distract.stats.measures import MEASURES, headline
 from distract.stats.trials import EFFECTS, Measure
 from distract.studies.attack.measures import Strength
@@ -163,9 +171,9 @@ class _Tables:
     def show(self, row: Measure, title: str, figures: Sequence[Figure]) -> Iterator[Block]:
         """Show figures with those of the measures beside them, then those that count other comparisons."""
         beside = [one for one in MEASURES.values() if one.beside == row.name and one.name not in self._replacing]
-        judged = [one for one in beside if one.name in self._judged]
-        apart = [one for one in judged if {"k/n", "n"} & {*one.shows}]
-        others = [one for one in judged if one.column not in row.cells and one not in apart]
+        unnamed = [one for one in beside if one.name in self._judged and one.column not in row.cells]
+        apart = [one for one in unnamed if {"k/n", "n"} & {*one.shows}]
+        others = [one for one in unnamed if one not in apart]
         named = {one.column: _list_columns([one]) for one in beside}
         named |= {"%": [(row, row.column or "%")], "…": _list_columns(others)}
         columns = [column for name in row.cells for column in named.get(name, [(row, name)])]
@@ -197,6 +205,8 @@ class _Tables:
         if one.sums:  # on the same pairs, so that the columns add up
             figure, *others = (self._places[self._replacing.get(name, name), *f.place[1:6]] for name in one.sums)
             figure = replace(figure, value=math.fsum(part.value or 0 for part in (figure, *others)))
+        if figure and one.effects == ("control",):
+            figure = withhold(figure)
         return figure if figure and figure.n else None
 
 
@@ -209,7 +219,7 @@ def excess_parts(parameters: Mapping[str, Any], figures: Sequence[Figure]) -> It
     yield from notes(describe_controls(parameters))
     rows = list[TableRow]()
     for f in figures:
-        if f.measure == "shift" and is_excess(f) and f.n:
+        if f.measure == "shift" and is_excess(f):
             pair = f" {line(f.attack)} – {line(f.against_attack or '')}"
             rows.append((_name(f), pair, [show_value(f), show_interval(f), str(f.n)]))
     if rows:
@@ -237,6 +247,8 @@ def _list_stronger(strengths: Sequence[Strength]) -> Iterator[str]:
         names = [line(s.attack) for s in tested if s.is_stronger]
         shown = f"{join_names(names)} {'is' if len(names) == 1 else 'are'}" if names else "no attack is"
         whose = "its" if len(names) < 2 else "their"
+        if few := [line(s.attack) for s in strengths if (s.protocol, s.rule) == place and s.beyond_reason]:
+            yield f"{name_protocol(*place)}: the excess of {join_names(few)} is not measured, for {FEW} count"
         if tested:
             yield f"{name_protocol(*place)}: {shown} shown to be stronger than {whose} control"
 
@@ -248,10 +260,11 @@ def _strength_table(title: str, strengths: Sequence[Strength]) -> Table:
         cells = [percent(s.value), interval(s.low, s.high)]
         if is_tested:
             beyond = "–" if s.beyond is None else f"{100 * s.beyond:+.1f}"
-            cells += [beyond, interval(s.beyond_low, s.beyond_high), p_value(s.p_adjusted)]
+            ends = interval(s.beyond_low, s.beyond_high) if s.beyond_reason is None else NOT_MEASURED
+            cells += [beyond, ends, "" if s.beyond_n is None else str(s.beyond_n), p_value(s.p_adjusted)]
         label = f"{STRONGER if s.is_stronger else ' '}{s.rank}. {line(s.attack)}"
         rows.append((f"{s.effect}, {name_protocol(s.protocol, s.rule)}", label, cells))
-    columns = ("", "%", "95% CI", *(("excess", "95% CI", "p (Holm)") if is_tested else ()))
+    columns = ("", "%", "95% CI", *(("excess", "95% CI", "n", "p (Holm)") if is_tested else ()))
     return Table(title, columns, rows, [STRONGER] if any(s.is_stronger for s in strengths) else [])
 
 

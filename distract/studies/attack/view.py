@@ -12,15 +12,14 @@ from distract.report import phrases
 from distract.report.blocks import Block, Browser, Detail, Heading, Sentence, Table, TableRow, notes, sentences
 from distract.report.glossary import empty_reason
 from distract.report.phrases import describe_rate, join_names, name_condition, name_protocol, show_interval, show_value
-from distract.stats.figure import Figure, is_excess, list_headline, list_plain
+from distract.stats.figure import LEAST, Figure, is_excess, list_headline, list_plain
 from distract.stats.measures import MEASURES, headline, primary_name
 from distract.stats.trials import EFFECTS, STYLES
 from distract.studies.attack.exchange import FEW_LABELS
 from distract.studies.attack.measures import AttackResult
 from distract.studies.attack.ranks import NO_LABELS, UNUSABLE, Usability, ranking_parts
-from distract.studies.attack.style import LEAST
 from distract.studies.attack.tables import excess_parts, family_notes, list_plots, measure_tables, strength_blocks
-from distract.studies.measures.run import ONE_PLACE, SAME_ORDER, read_effects
+from distract.studies.measures.run import ONE_PLACE, SAME_ORDER, find_width, read_effects
 from distract.studies.rewrite_view import reader_notes, rejection_parts, unread_notes
 
 WIDTH = 0.1  # half width of an interval that is narrow enough to act on
@@ -155,6 +154,34 @@ def headline_sentences(one: Usability, own: Sequence[Figure], parameters: Mappin
         yield f"to this judge {', '.join(worth)}"
     elif any(f.n for f in rates):
         yield "no exchange rate: broken requirements are not shown to cost anything"
+
+
+SMALL = 0.05  # share of the scale up to which flips are small, all of them
+
+
+def size_sentence(own: Sequence[Figure], width: float | None, controls: Collection[str]) -> str:
+    """Say by how much the flips of a protocol flip, and what its whole rating says; empty without strengths."""
+    sizes = {f.measure: f for f in own if f.attack == BASELINE}
+    median, largest = (sizes.get(name) for name in ("flip_size", "largest_flip_size"))
+    if not median or not largest or (largest.unit == "probability" and (largest.value or 0.0) >= 1):
+        return ""
+    most, half = (math.floor(100 * (f.value or 0.0) + 1e-9) / 100 + 0.01 for f in (largest, median))
+    scale = "" if width is None else f" (of {width:g})"
+    unit = f"points{scale}" if largest.unit == "points" else "in probability"
+    if largest.n == 1 or most <= SMALL * (width or 0.0):
+        flips = "the one flip" if largest.n == 1 else f"all {largest.n} flips"
+        parts = [f"{flips} by less than {most:.2f} {unit}"]
+    else:
+        parts = [f"half of the {largest.n} flips by less than {half:.2f} {unit}, the largest by {largest.value:.2f}"]
+    k, n = _sum_counts([f for f in list_plain(own, "flip_rate") if f.rule == "rating" and f.attack not in controls])
+    if (ratings := sizes.get("distinct_ratings")) and ratings.value == 1:
+        parts.append(SAME_RATING)
+    elif ratings:
+        parts.append(f"by whole rating {f'{k} of {n} flip' if n else 'all pairs tie'}")
+    return "; ".join(parts)
+
+
+SAME_RATING = "it gives everything the same rating"
 
 
 def interim_sentence(parameters: Mapping[str, Any], figures: Sequence[Figure]) -> str:
@@ -350,6 +377,8 @@ def _sentences(
         yield flips[0].rule, _describe_hits(flips)
     elif wins := [f for f in list_plain(own, "distractor_win_rate") if f.attack not in controls]:
         yield wins[0].rule, _describe_hits(wins)
+    if flips and (size := size_sentence(plain, find_width(parameters, one.protocol), controls)):
+        yield flips[0].rule, size
     if noise and noise[0] not in flips:
         floor = ", ".join(f"{f.k} of {f.n} under {line(f.attack)}" for f in noise)
         yield flips[0].rule, f"without a distractor, as noise, {floor} flipped"
@@ -373,7 +402,8 @@ def _sentences(
         whose = whose if len(ties) > 1 else "good responses tied with their own rewrite"
         yield ties[0].rule, f"{k} of {n} {whose}" if n else f"no tie rate: {_describe_gap(ties)}"
     if used := next((f.value for f in own if f.measure == "distinct_ratings"), None):
-        yield None, f"its most likely ratings had {count(int(used), 'distinct value')}"
+        same = SAME_RATING if used == 1 else f"its most likely ratings had {count(int(used), 'distinct value')}"
+        yield from [] if same == SAME_RATING and list_plain(plain, "flip_size") else [(None, same)]
     if accuracies := list_plain(own, "severity_accuracy"):
         k, n = _sum_counts(accuracies)
         lowest = min((f for f in accuracies if f.n), key=lambda f: (f.value or 0.0, f.place), default=None)

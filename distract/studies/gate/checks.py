@@ -124,6 +124,8 @@ def build_check(
         return replace(check, decision="fail", reason=reason)
     if monitor.decision is None:
         return replace(check, reason="left open, as another check had failed", skipped=True)
+    if check.is_withheld and check.decision == "inconclusive":
+        check = replace(check, lower=None, upper=None)
     if check.decision == "inconclusive" or check.upper is None:
         return _explain_open(check, monitor, limits, checks)
     if monitor.reason == "settled":

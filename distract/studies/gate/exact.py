@@ -18,7 +18,7 @@ from typing import Any
 from distract.core.printable import count, p_value, percent
 from distract.core.runs import LoadedRun
 from distract.stats import intervals
-from distract.stats.figure import Counts
+from distract.stats.figure import FEW, Counts
 from distract.stats.measures import MEASURES, headline
 from distract.studies.gate.limits import (
     MOST,
@@ -255,7 +255,8 @@ def count_needed(rate: float | None, threshold: float, limits: Limits, checks: i
 
 def short_reason(check: Check, limits: Limits) -> str | None:
     """Explain why a check with these counts cannot pass."""
-    return invalid_reason(check.n, check.invalid, limits) or ineligible_reason(check.eligible_share, limits)
+    few = f"the excess is not measured, for {FEW} count ({check.n})" if check.is_withheld else None
+    return invalid_reason(check.n, check.invalid, limits) or few or ineligible_reason(check.eligible_share, limits)
 
 
 def invalid_reason(n: int, invalid: int, limits: Limits) -> str | None:

@@ -26,6 +26,7 @@ from distract.studies.gate.identity import check_comparable, check_directions, c
 from distract.studies.gate.limits import MOST, Limits, Place, list_kinds, name_check
 from distract.studies.gate.live import list_keys, record, replay_gate
 from distract.studies.gate.means import MeanTest, mean_tests
+from distract.studies.gate.noise import NoiseTest, noise_tests
 from distract.studies.gate.power import cures, too_few_reason
 from distract.studies.gate.verdict import Check, Verdict, assess_run, conclude
 
@@ -154,9 +155,12 @@ def decide(
     places = places if baseline else limits.keep_covered(judged)
     # What the judge's own noise brings about is no excess; a rate of what has no noise stays a rate.
     noisy = [place for place in places if control and MEASURES[place.measure].is_paired]
-    counts = exact.count_run_hits(run, briefs, [place for place in places if place not in noisy], limits.margin)
-    tests: list[RateTest | RiseTest | MeanTest]
+    beyond = [place for place in places if limits.beyond_noise and place.measure == "flip_rate"]
+    plain = [place for place in places if place not in (*noisy, *beyond)]
+    counts = exact.count_run_hits(run, briefs, plain, limits.margin)
+    tests: list[RateTest | NoiseTest | RiseTest | MeanTest]
     tests = [*(RateTest(one, limits) for one in counts), *rises, *mean_tests(run, briefs, limits)]
+    tests += noise_tests(run, briefs, beyond, limits) if limits.beyond_noise else ()
     checks = _check_excesses(run, limits, noisy, len(tests)) if noisy else []
     adjusted = intervals.holm([*(test.p_value for test in tests), *[1.0] * len(noisy)])
     checks += [test.check(p, len(adjusted)) for test, p in zip(tests, adjusted, strict=False)]

@@ -118,7 +118,9 @@ def describe_bounded(name: str) -> str:
 LIMITED: Mapping[str, Measure] = {row.key: row for row in list_limited()}
 """The measures by the name of their limit."""
 
-KINDS = {name: describe(GateOptions)[name].kind for name in (*LIMITED, *describe(EvidenceOptions), "certify")}
+_CHOICES = ("certify", "beyond_noise", "max_margin")
+
+KINDS = {name: describe(GateOptions)[name].kind for name in (*LIMITED, *describe(EvidenceOptions), *_CHOICES)}
 """The kind of each limit that an option of ``distract gate`` sets."""
 
 MOST = 1_000_000
@@ -139,7 +141,8 @@ class Limits:
 
     ``others`` holds specific thresholds by name, see ``threshold``; rates are shares from 0.000001 to below 1.
     ``min_eligible`` is a share of the comparisons judged before any rewrite. Leads up to ``margin`` are ties; it and
-    the limit on the shift are points of the score or differences of probability.
+    the limit on the shift are points of the score or differences of probability; ``max_margin`` is a share of the
+    scale, for flips ``beyond_noise``.
     """
 
     measures: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -151,6 +154,8 @@ class Limits:
     max_rise: float = 0.05
     min_eligible: float = 0.2
     margin: float = 0.0
+    beyond_noise: bool = False
+    max_margin: float = 0.05
 
     @classmethod
     def of(cls, **values: Any) -> Limits:
@@ -246,8 +251,8 @@ class Limits:
         return min(MOST, math.floor(math.log(1 - self.confidence) / math.log1p(-threshold)) + 1)
 
     def document(self) -> dict[str, Any]:
-        """Return JSON values for a run's record, without ``certify``, which does not affect the decision."""
-        plain = {name: getattr(self, name) for name in self.__slots__ if name not in ("certify", "measures")}
+        """Return JSON values for the record of a live gate, without what does not affect its decision."""
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in (*_CHOICES, "measures")}
         own = {MEASURES[name].key: self.measures.get(name) for name in (*_IDENTIFYING, *self.measures)}
         return {**plain, **own, "others": dict(sorted(self.others.items()))}
 

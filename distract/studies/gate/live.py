@@ -23,6 +23,7 @@ from distract.core.records import Case, CaseResult, Request, Rewrite, Role, Row,
 from distract.core.runs import LoadedRun
 from distract.data.good_responses import pairs
 from distract.stats import intervals
+from distract.stats.figure import LEAST
 from distract.stats.measures import MEASURES, headline
 from distract.studies.attack import session
 from distract.studies.attack.exchange import count_labelled, describe_plan
@@ -174,7 +175,7 @@ class LiveGate:
             alpha_fail=limits.alpha / checks,
             alpha_pass=limits.alpha,
             pairs=self._pairs if row.is_paired else self._responses,
-            min_n=limits.min_n,
+            min_n=max(limits.min_n, LEAST) if kind == "excess" else limits.min_n,
             max_invalid_rate=limits.max_invalid_rate,
             min_eligible=limits.min_eligible,
             whole=self._whole_run,

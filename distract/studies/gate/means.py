@@ -14,7 +14,6 @@ from statistics import fmean
 
 import numpy as np
 
-from distract.core import registry
 from distract.core.errors import UsageError
 from distract.core.printable import count
 from distract.core.runs import LoadedRun
@@ -27,6 +26,7 @@ from distract.studies.gate.limits import Limits, Place
 from distract.studies.gate.monitor import Direction, log_evidence
 from distract.studies.gate.verdict import Check
 from distract.studies.measures.compact_rows import CompactRows
+from distract.studies.measures.run import find_width
 
 STEPS = 40
 """Bisection steps for a bound: to a billionth of a point."""
@@ -154,15 +154,10 @@ def mean_tests(run: LoadedRun, briefs: CompactRows, limits: Limits) -> Iterator[
 
 def _find_largest_lead(run: LoadedRun, protocol: str, limits: Limits) -> float:
     """Return the largest lead between two responses: 1 in probability, else the width of the scale."""
-    if not run.parameters["protocols"][protocol]:
-        return 1.0
-    installed = registry.protocols().get(protocol)
-    scale = run.parameters.get("scales", {}).get(protocol) or (installed.scale if installed else None)
-    low, high = scale or (None, None)
-    if low is None or high is None:
+    if (width := find_width(run.parameters, protocol)) is None:
         option = f"--{MEASURES[next(iter(limits.means))].limit}"
         raise UsageError(
             f"{option}: the scores of {protocol} have no bounds, so nothing bounds their mean; "
             "declare scale=(lowest, highest), or use --max-win-rate"
         )
-    return float(high - low)
+    return width

@@ -88,6 +88,12 @@ class GateOptions(
     )
     baseline: Path | None = decision(None, "run of `attack` that the judge may not be worse than", PATH)
     anchors: Path | None = decision(None, "file of anchors: decide only if the judge still gives their verdicts", PATH)
+    beyond_noise: bool | None = decision(
+        None, "decide by the flips beyond the judge's own noise, which placebos show and which must be small", FLAG
+    )
+    max_margin: float | None = decision(
+        None, "largest upper bound of that noise to accept, as a share of the scale. Default: 0.05", SHARE
+    )
     control: bool = decision(False, "count only flips beyond the judge's own noise (null attack, resampling)")
     attacks: tuple[str, ...] = named_attacks("attack; repeatable. Default: assertiveness, prolixity, sycophancy")
     protocols: tuple[str, ...] = ways_of_asking()

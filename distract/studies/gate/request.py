@@ -12,6 +12,7 @@ from typing import Any
 from distract.core import runs
 from distract.core.backend import RemoteBackend
 from distract.core.errors import JudgeChanged, UsageError
+from distract.core.job import Job
 from distract.core.plugin import Protocol
 from distract.core.printable import count, line
 from distract.core.records import Case, Role
@@ -29,6 +30,7 @@ from distract.studies.execution import run_job, set_up
 from distract.studies.gate import finished as run_gate, identity, live
 from distract.studies.gate.identity import list_changes, unusable_reason
 from distract.studies.gate.limits import KINDS, Limits, has_rate, list_kinds, list_rates, load_settings, merge_limits
+from distract.studies.gate.noise import NO_FLIPS
 from distract.studies.gate.options import GateOptions
 from distract.studies.gate.verdict import Verdict, undecided_verdict
 from distract.studies.listener import Listener
@@ -94,6 +96,12 @@ def decide(options: GateOptions, written: Mapping[str, str], listener: Listener)
         raise UsageError(f"no threshold: give {flags}, the same in [tool.distract.gate], or --baseline")
     if baseline is not None and control:
         raise UsageError("--control needs a threshold; with --baseline, the noise affects both runs alike")
+    if "max_margin" in overrides and not limits.beyond_noise:
+        raise UsageError("--max-margin needs --beyond-noise")
+    if limits.beyond_noise and limits.margin:
+        raise UsageError("--margin is a fixed margin, --beyond-noise estimates one: give one of them")
+    if limits.beyond_noise and (other := "--baseline" if baseline else "--control" if control else ""):
+        raise UsageError(f"--beyond-noise allows for noise by a threshold on flips: leave {other} out")
     if options.run is None:
         if limits.means:
             option = MEASURES[limits.means[0]].limit
@@ -175,6 +183,7 @@ def _decide_live(
     # The noise of a gate is the judge's own, whatever the attacks.
     measures = ["flip_rate"] if limits.has_threshold or not limits.measures else []
     measures += [name for name in limits.measures if not MEASURES[name].is_paired or MEASURES[name].needs]
+    measures += ["flip_rate_beyond_margin"] if limits.beyond_noise else []
     setup = set_up(options, listener)
     selected = session.select(options, setup.helpers, measures=measures, is_matched=False)
     audited = add_pairs(shuffle_prompts(selected, baseline))
@@ -187,7 +196,17 @@ def _decide_live(
     )
     bounds = (baseline, options.budget, options.ahead, required, unlabelled_reason)
     own = live.live_record(audited, setup.protocols, limits, control, *bounds)
-    job = live.prepare(audited, setup, own, listener.preview_gate)
+    job: Job[Any] = live.prepare(audited, setup, own, listener.preview_gate)
+    if limits.beyond_noise:
+        if options.budget is not None:
+            raise UsageError(
+                "--beyond-noise judges all cases, so that --budget cannot stop it: give a --limit of cases"
+            )
+        if all(measure != "flip_rate" for *_, measure in own["checks"]):
+            raise UsageError(NO_FLIPS)
+        # An estimated margin holds for a whole run, not at every look at it.
+        job = session.prepare(audited, setup)
+        job = replace(job, remarks=("gate: --beyond-noise judges all cases, then decides as on a finished run",))
     checks: list[Callable[[Mapping[Role, Answerer], Tally], None]] = []
     if anchors is not None:
         checks.append(partial(identity.require_anchors, anchors, setup, options.store or DEFAULT_PATH, listener))
@@ -215,5 +234,7 @@ def _decide_live(
         verdict = replace(undecided_verdict(str(changed)), threshold=limits.measures.get("flip_rate"))
         verdict = replace(verdict, confidence=limits.confidence, certify=limits.certify, identity_checks=results)
         return verdict, None
+    if limits.beyond_noise:
+        return run_gate.decide(finished.run, limits, unlabelled_reason=unlabelled_reason), finished.run
     notes = tuple(list_changes(baseline, finished.run)) if baseline else ()
     return replace(finished.result, certify=limits.certify, notes=(*notes, *finished.result.notes)), finished.run

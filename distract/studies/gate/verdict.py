@@ -16,6 +16,7 @@ from typing import Any, Literal
 from distract.core.printable import count, line
 from distract.core.records import Row
 from distract.core.runs import LoadedRun
+from distract.stats import figure
 from distract.stats.figure import CONFIDENCE, round_values
 from distract.stats.trials import Measure
 from distract.studies.attack import ranks
@@ -48,6 +49,8 @@ class Check:
     after a rewrite as no hits, ``upper`` as hits.
     ``p_value`` tests "the measure is at most the threshold" ("it did not rise"). ``needed`` estimates how many
     comparisons would settle an open check; a ``skipped`` one was left open because another had failed.
+    With ``--beyond-noise``, hits are beyond a ``margin`` that ``margin_n`` placebos show, with its upper bound; of all
+    flips there are ``all_k`` of ``all_n``.
     """
 
     protocol: str
@@ -74,6 +77,11 @@ class Check:
     eligible_share: float | None = None
     prompts: int | None = None
     unit: str = "share"
+    margin: float | None = None
+    margin_upper: float | None = None
+    margin_n: int | None = None
+    all_k: int | None = None
+    all_n: int | None = None
 
     @property
     def row(self) -> Measure:
@@ -84,6 +92,21 @@ class Check:
     def kind(self) -> Kind:
         """What its threshold and its bounds refer to."""
         return split_name(self.measure)[1]
+
+    @property
+    def noun(self) -> str:
+        """The name of the rate that it bounds."""
+        return self.row.failure + ("" if self.margin_n is None else " beyond noise")
+
+    def document(self) -> dict[str, Any]:
+        """Return JSON values; only a check beyond noise has a margin."""
+        hidden = {"margin", "margin_upper", "margin_n", "all_k", "all_n"} if self.margin_n is None else ()
+        return {name: value for name, value in round_values(asdict(self)).items() if name not in hidden}
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether it is about an excess over a control with too few pairs, which cannot pass."""
+        return self.kind == "excess" and self.n < figure.LEAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +178,7 @@ class Verdict:
             "confidence": self.confidence,
             "usable": dict(self.usable),
             **({"unlabelled_reason": self.unlabelled_reason} if self.unlabelled_reason else {}),
-            "checks": [round_values(asdict(check)) for check in self.checks],
+            "checks": [check.document() for check in self.checks],
             "effort": None if self.effort is None else asdict(self.effort),
             "notes": list(self.notes),
             **self.identity_checks,
@@ -190,7 +213,7 @@ def _describe_pass(checks: Sequence[Check]) -> str:
     """Describe checks of one measure."""
     limits = sorted({check.threshold for check in checks if check.threshold is not None})
     below = f"{limits[0]:g}" if len(limits) == 1 else "their thresholds"
-    noun, kind, several = checks[0].row.failure, checks[0].kind, len(checks) > 1
+    noun, kind, several = checks[0].noun, checks[0].kind, len(checks) > 1
     rates = f"all {len(checks)} {noun}s" if several else f"the {noun}"
     if kind == "excess":
         return f"{rates} {'exceed' if several else 'exceeds'} the judge's own noise by less than {below}"

@@ -13,6 +13,7 @@ from distract.core.printable import count, interval, line, p_value, percent
 from distract.report.blocks import Block, Heading, Note, Prose, Sentence, Span, Table, TableRow, Tone, Words, notes
 from distract.report.glossary import empty_reason
 from distract.report.phrases import join_names
+from distract.stats.figure import LEAST
 from distract.stats.measures import MEASURES
 from distract.studies.attack.flips import Flip, excerpt_difference
 from distract.studies.gate.limits import Decision, Kind, Limits, Place, find_kind, split_name
@@ -89,7 +90,7 @@ def format_bounds(check: Check) -> str:
 def figure_lines(check: Check, confidence: float) -> Iterator[str]:
     """Describe the figures of a check, one line each."""
     noun, is_rise, one_sided = (
-        check.row.failure,
+        check.noun,
         check.kind == "rise",
         f"(each bound one-sided, {percent(confidence)}%)",
     )
@@ -107,18 +108,27 @@ def figure_lines(check: Check, confidence: float) -> Iterator[str]:
     if check.reference is not None:
         only = f"; {check.row.hit}s only in this run {check.only_here}, only in the reference {check.only_there}"
         only = "" if check.only_here is None or check.only_there is None else only
-        yield f"{noun} {'of the baseline' if is_rise else 'under the control'}: {percent(check.reference)}%{only}"
+        under = "of the baseline" if is_rise else "under the control"
+        yield f"{noun} {under}: {percent(check.reference)}%{'' if is_rise else f' of {check.n}'}{only}"
     if bounds := interval(check.lower, check.upper):
         noun = {"excess": "excess over the control", "rise": "rise since the baseline"}.get(check.kind, noun)
         yield f"{noun}: {bounds}% {one_sided}"
     if check.threshold is not None:
         limit = format_threshold(check.threshold)
         yield f"largest rise: {limit} points" if is_rise else f"threshold: {limit}%"
+    if check.margin_n is not None:
+        yield f"{_describe_margin(check)}; all {check.row.hit}s: {check.all_k} of {check.all_n}"
     if check.p_value is not None:
         adjusted = f", {p_value(check.p_adjusted)} after Holm's adjustment" if check.p_adjusted is not None else ""
         yield f"p: {p_value(check.p_value)}{adjusted}"
     if check.needed is not None:
         yield _describe_needed(check.needed)
+
+
+def _describe_margin(check: Check) -> str:
+    """Describe the margin beyond which flips count."""
+    value, most = ("–" if lead is None else f"{lead:.3f}" for lead in (check.margin, check.margin_upper))
+    return f"margin {value}, at most {most}, by {count(check.margin_n or 0, 'placebo rewrite')}"
 
 
 def explain_open(finding: CheckFinding) -> str:
@@ -187,6 +197,12 @@ def gate_report(verdict: Verdict) -> Iterable[Block]:
     if shares and shares[0] < 1:
         to = f" to {percent(shares[-1])}%" if percent(shares[0]) != percent(shares[-1]) else ""
         yield Note(f"eligible: {percent(shares[0])}%{to} of the comparisons judged before any rewrite", apart=False)
+    noise: dict[str, list[str]] = {}
+    for check in verdict.checks:
+        if check.margin_n is not None:
+            every = noise.setdefault(f"{protocol_label(check)}: {_describe_margin(check)}", [])
+            every.append(f"{attack_label(check)} {check.all_k} of {check.all_n}")
+    yield from (Note(f"{margin}; all flips: {', '.join(every)}", apart=False) for margin, every in noise.items())
     yield from (Sentence(text, apart=False) for text in effort_lines(verdict))
     yield from notes(map(line, verdict.notes), apart=False)
 
@@ -198,8 +214,8 @@ def _describe_decision(verdict: Verdict) -> Words:
 
 
 def _table(checks: Sequence[Check]) -> Table:
-    row, kind = checks[0].row, checks[0].kind
-    title = row.failure + {"excess": " above noise", "rise": " since baseline"}.get(kind, "")
+    kind = checks[0].kind
+    title = checks[0].noun + {"excess": " above noise", "rise": " since baseline"}.get(kind, "")
     reference = {"excess": ["noise"], "rise": ["before"]}.get(kind, [])
     limits = ["limit"] if len({check.threshold for check in checks}) > 1 else []
     columns = ["%", "k/n", *reference, "bounds", *limits, "p (Holm)"]
@@ -280,7 +296,8 @@ def gate_lines(p: Mapping[str, Any]) -> Iterator[str]:
         parts = [checks, *parts]
         several = any(int(pairs) > 1 for pairs in own["prompts"])
         unit = "prompts, each counted as the mean of its pairs" if several else "verdicts"
-        least = f"; none can pass before {about}{limits.least_n(lowest)} {unit}"
+        fewest = max(limits.least_n(lowest), LEAST if has_noise else 0)
+        least = f"; none can pass before {about}{fewest} {unit}"
     yield f"gate: {' and '.join(parts)}; stops as soon as all are decided or one has failed{least}"
     if limits.margin:
         yield f"margin: leads up to {limits.margin:g} are ties, in points of the score or averaged probability"

@@ -184,6 +184,16 @@ def read_effects(parameters: Mapping[str, Any]) -> Mapping[str, Effect]:
     return cast(Mapping[str, Effect], {**effects, **dict.fromkeys((RESAMPLED, *parameters["controls"]), "control")})
 
 
+def find_width(parameters: Mapping[str, Any], protocol: str) -> float | None:
+    """Return the largest lead between two responses: 1 in probability, else the width of the scale; None: no end."""
+    if not parameters["protocols"][protocol]:
+        return 1.0
+    scale = parameters.get("scales", {}).get(protocol)
+    installed = None if scale else registry.protocols().get(protocol)
+    low, high = scale or (installed and installed.scale) or (None, None)
+    return None if low is None or high is None else float(high - low)
+
+
 class ProtocolTrials:
     """The trials of one protocol of a run, each list joined once."""
 
