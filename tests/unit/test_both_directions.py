@@ -29,7 +29,7 @@ def test_judge_that_shuns_a_style_passes_in_one_direction_only(run: Run) -> None
     assert "12 of 12 winners lost after their assertiveness rewrite, as counter-flips (100.0%" in both
     assert "mark down rewritten style: under assertiveness, function turned against 12 of 12 winners" in both
     assert "No losing response won after its rewrite" not in both
-    assert re.search(r"skill under attack 100\.0% \(\S+ to 100\.0\), one direction\.", one)
+    assert re.search(r"skill under attack 100\.0% \([^)]+\), one direction\.", one)
     assert "one direction: no winner was rewritten" in one
     assert "one direction" not in both.replace("in one direction)", "")
     assert run("flips", "both", "--outcome", "counter-flip", "--json").document["total"] == 12
