@@ -137,13 +137,14 @@ def run_parameters(name: str, protocols: Mapping[str, Sequence[str]]) -> dict[st
 def attack_parameters(rules: Mapping[str, Sequence[str]], attacks: Sequence[str], **more: Any) -> dict[str, Any]:
     """The parameters that an audit's figures depend on; its attacks keep the content."""
     effects = dict.fromkeys(attacks, "same")
-    return {"protocols": rules, "attacks": attacks, "effects": effects, "controls": (), "ties": None, **more}
+    usual = {"attacks": attacks, "effects": effects, "controls": (), "ties": None, "net": True}
+    return {"protocols": rules, **usual, **more}
 
 
 def measure_rows(rows: Sequence[Row], rewrites: Sequence[Rewrite], *run: Any, **more: Any) -> list[Figure]:
     """The figures of an audit with these rows and parameters."""
     parameters = attack_parameters(*run, **more)
-    return figures(CompactRows(rows, parameters["protocols"], both_directions=True), rewrites, parameters)
+    return figures(CompactRows.of_run(parameters, rows), rewrites, parameters)
 
 
 def small(original: str, rewrite: str, *, minimal: bool = True, invalid: int = 0) -> MinimalFlip:

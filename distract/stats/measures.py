@@ -70,10 +70,10 @@ _ROWS = (
     Measure(
         name="skill_under_attack", designs=("flip",), aim="both", value=_stays_right, over=is_labelled,
         known=_at_tie(0.5), unread=lambda trial: 0.0, scale=lambda accuracy: 2 * accuracy - 1,
-        title="Skill under attack: pairs right before and after each response's rewrite, 0 is chance",
+        title="Skill under attack: pairs right before and after a rewrite, 0 is chance",
         cells=("%", "95% CI", "…", "noise", "n", "inv."), brief=True,
         plot=("Skill under attack: 100% is a perfect judge, at most 0% one that knows nothing", {"knows nothing": 0.0}),
-        column="skill", legend="2 × both – 100 (2 × robust – 100 in one direction), a perfect judge has 100",
+        column="skill", legend="twice the share right before and after, minus 100; a perfect judge has 100",
         more=" and one that knows nothing at most 0 on average",
     ),
     Measure(
@@ -86,14 +86,14 @@ _ROWS = (
     Measure(
         name="robust_accuracy", designs=("flip",), aim="loser", value=_stays_right, over=is_labelled,
         known=_at_tie(0.5), unread=lambda trial: 0.0,
-        compared=True, beside="skill_under_attack", column="robust", legend="right before and after the rewrite, in %",
+        compared=True, column="robust", legend="right before and after the rewrite, in %",
         first="most often right before and after an attack",
         more=" of the labelled pairs; the rewritten response is the loser, at a tie the worse one",
     ),
     Measure(
         name="robust_accuracy_both", designs=("flip",), aim="both", value=_stays_right, over=is_labelled,
         known=_at_tie(0.5), unread=lambda trial: 0.0, needs="winners", replaces="robust_accuracy",
-        compared=True, beside="skill_under_attack", column="both",
+        compared=True, column="both",
         legend="right before, after the loser's rewrite and after the winner's, in %",
         first="most often right before and after the rewrite of either response",
         more=" of the labelled pairs whose rewrites were both accepted; a tie before counts half",
@@ -101,7 +101,7 @@ _ROWS = (
     Measure(
         name="attack_cost", designs=("flip",), aim="both", over=is_labelled, known=_at_tie(0.0), unread=_is_right,
         value=lambda trial: _is_right(trial) - _stays_right(trial),
-        beside="skill_under_attack", column="cost", legend="clean – both (clean – robust in one direction)",
+        beside="skill_under_attack", column="cost", legend="clean minus the share right before and after, in points",
     ),
     Measure(
         name="shift", designs=("fixed",), unit="points", headline="rating", limit="max-shift",

@@ -129,7 +129,7 @@ class Measure:
     limit: str = ""  # option of a gate for the largest value to accept, or the smallest; empty without one
     better: Literal["low", "high"] = "low"  # which end of its range is better
     missing: str = ""  # why a run may lack it
-    replaces: str = ""  # measure whose place it takes in tables, sums and comparisons where a run has both
+    replaces: str = ""  # measure whose place it takes in sums and comparisons where a run has both
     # What a trial is where nothing is attacked; None for a measure of attacks alone, or of no trials.
     per: Per | None = None
     capped: bool = True  # whether its interval is never narrower than that of independent trials

@@ -170,7 +170,7 @@ class _Tables:
 
     def show(self, row: Measure, title: str, figures: Sequence[Figure]) -> Iterator[Block]:
         """Show figures with those of the measures beside them, then those that count other comparisons."""
-        beside = [one for one in MEASURES.values() if one.beside == row.name and one.name not in self._replacing]
+        beside = [one for one in MEASURES.values() if one.beside == row.name]
         unnamed = [one for one in beside if one.name in self._judged and one.column not in row.cells]
         apart = [one for one in unnamed if {"k/n", "n"} & {*one.shows}]
         others = [one for one in unnamed if one not in apart]
