@@ -44,6 +44,29 @@ _DOES = (
     r"contains?|requires?|makes?|enables?|works?|involves?|takes?|returns?|means?)\b)"
 )
 _MANY = r"\b(different|various|several|many|other|all|these|those|some|common|certain|two|three|four|most|the|what) "
+_PASSIVE = (
+    r"(?:designed to|characterized by|characterised by|caused by|located in|composed of|made of|filled with|"
+    r"surrounded by|dedicated to|based on|intended to)\b"
+)
+_WHERE = r"(?:situation|case|place|area|country|countries|city|cities|environment|room|world|region|culture|society)s?"
+_SORTS = r"(?:ways|types|forms|kinds|methods|techniques|tools|aspects|factors|areas|sources|strategies|activities)\b"
+_PLENTY = r"(?:\d+(?:\.\d+)?%|\d[\d,.]*(?: (?:million|billion))? (?:people|countries|species|users|million|billion)\b)"
+_END = r"(?=[.;,)]| (?:is|are|can|will|have|has|were|was|may)\b)"
+_FEATURE = r"[a-z]{2,}(?:[^r]al|ive|ous|ful|able|ible|ic|ing|ant|ent)"
+_ABSTRACT = (
+    r"(?!installation|configuration|preparation|implementation|evaluation|introduction|conclusion|production|"
+    r"distribution|consumption|submission|question|addition|subtraction|multiplication|division|creation|"
+    r"presentation|completion|absorption|generation|execution|collection|publication|identity|supply|demand)"
+    r"[a-z]{3,}(?:tion|ment|ness|ity|ance|ence|ship|acy|ism)"
+)
+_PLURAL = (
+    r"(?!pros|ups|highs|causes|questions|strengths|advantages|benefits|terms|rights|buyers|inputs|husbands|mothers|"
+    r"brothers|ladies|births|wins|arts|nuts|beginnings|goods|trials|hopes|losses|days|nights|sights|its|his|thanks|"
+    r"steps|bits|sons|parents|plans|needs|wants|goals|likes|dislikes|costs|gains|rules|symptoms|rises|falls|profits)"
+    r"[a-z]{3,}[^s\Wiu]s(?<!less)"
+)
+_PERIOD = r"(?:day|week|month|year|morning|night|time (?:you|the|a|it|they|we|he|she))\b"
+_POINT = r"(?:goals?|purpose|reasons?|causes?|difference|differences|source|function|focus|advantage|concern|aim)\b"
 _THEM = r"users|people|us|them|you|individuals|students|developers|businesses|companies"
 _EVERYWHERE = r"people|countries|companies|cities|cultures|communities|millions|places|users|fans|nations|regions"
 _ADJECTIVES = (
@@ -71,13 +94,15 @@ _LED = (
     r"\b(of|in|to|on|as|with|for|their|your|our|its|between|his|her|about|these|including|promotes?|reduces?|improves?|"
     r"builds?|increases?|requires?)"
 )
+_LISTED = rf"{_LED[:-1]}|the|like|through|such as|requires|against|support|provides?|many|some|other)"
 
 _WORDS = (
     (r"\bfor example\b", "for instance"),
     (r"\bfor instance\b", "for example"),
     (r"(?<=\()e\.g\.,? ", "for example, "),
     (r"(?<=\()for example, ", "e.g., "),
-    (r"(?<!, )(?<!no )(?<!not )(?<!never )\bsuch as (?!to\b)", "like "),
+    (r"(?<!no )(?<!not )(?<!never )\bsuch as (?!to\b|those\b|this\b|these\b|that\b|it\b)", "like "),
+    (r"(?<=[a-z]s),? like (?=[a-z]+(?: [a-z]+)?(?:,|,? and|,? or) )", ", such as "),
     (r"(?-i:\bPerhaps )(?!not\b)", "Maybe "),
     (r"(?-i:\bMaybe )(?!not\b)", "Perhaps "),
     (rf"{_JOINED}perhaps {_ADVERBIAL}", "maybe "),
@@ -136,7 +161,7 @@ _WORDS = (
     (r"(?-i:\bIn general, )", "Generally, "),
     (rf"(?-i:\bIf )([^,.;:\n?!]{{3,80}}), then (?={_DETERMINER}|{_PRONOUN}\b)", r"If \1, "),
     # Words that a clause may have or lack
-    (rf"{_ASKED}\b({_THAT_SAID}) (?={_PRONOUN} {_FINITE})", r"\1 that "),
+    (rf"{_ASKED}\b({_THAT_SAID}) (?={_PRONOUN} {_FINITE}|{_DETERMINER} \w+ {_FINITE})", r"\1 that "),
     (rf"\b({_THAT_SAID}|knows?|says?|said) that (?={_PRONOUN} {_FINITE}|(?!one\b){_DETERMINER})", r"\1 "),
     (rf"\b(help(?:s|ed|ing)?) to (?={_AID})", r"\1 "),
     (rf"(?<!to )(?<!and )\b(help(?:s|ed)?) (?={_AID})", r"\1 to "),
@@ -153,7 +178,57 @@ _WORDS = (
     (rf"\b({_THING}) that {_DOES}", r"\1 which "),
     (rf"\b({_THING}) which {_DOES}", r"\1 that "),
     (r"(?<=[a-z] )by using (?=(?:a|an|the)\b)", "using "),
+    (rf"\b(a|an) ([a-z]+(?: [a-z]+){{0,2}}) (?={_PASSIVE})", r"\1 \2 that is "),
+    (rf"(?<=[a-z]) (?:that|which) (?:is|are) (?={_PASSIVE})", " "),
+    (rf"\b({_WHERE}) in which\b", r"\1 where"),
+    (rf"\b({_WHERE}) where (?={_DETERMINER}|{_PRONOUN})", r"\1 in which "),
+    (r", as well as (?=[^,;:\n]*(?:[.;]|$))", " as well as "),
+    (r"(?<=[a-z]) as well as (?=[^,;:\n]*(?:[.;]|$))", ", as well as "),
     # Words of one meaning
+    (rf"\bvarious (?={_SORTS})", "different "),
+    (rf"(?<!many )(?<!two )(?<!three )(?<!very )(?<!in )\bdifferent (?={_SORTS})", "various "),
+    (r"\bseveral (?=[a-z]+s\b)", "a number of "),
+    (r"\ba number of (?=[a-z]+s\b)", "several "),
+    (rf"\bover (?={_PLENTY})", "more than "),
+    (rf"{_NOT_DENIED}more than (?={_PLENTY})", "over "),
+    (r"\bHere are (?=[^.\n]*:)", "Below are "),
+    (r"\bBelow are (?=[^.\n]*:)", "Here are "),
+    (r"\bthe following (?=(?:[a-z]+ )?[a-z]+s:)", "these "),
+    (r"\bthese (?=(?:[a-z]+ )?[a-z]+s:)", "the following "),
+    (r"\b(is|are) made up of\b", r"\1 composed of"),
+    (r"\b(is|are) composed of\b", r"\1 made up of"),
+    (r"(?<!more )(?<!most )(?<!less )(?<!how )(?<!as )\boften (?=[a-z])", "frequently "),
+    (r"(?<!more )(?<!most )(?<!less )(?<!as )\bfrequently (?!asked)(?=[a-z])", "often "),
+    (r"\bquickly\b", "rapidly"),
+    (r"\brapidly\b", "quickly"),
+    (r"\bcrucial\b", "vital"),
+    (r"\bvital (?!signs|organ|statistics|record)", "crucial "),
+    (r"\bthe entire\b", "the whole"),
+    (r"\bthe whole (?!of\b|number|grain|wheat|point|thing|food|milk)(?=[a-z])", "the entire "),
+    (r"\bcompletely\b", "entirely"),
+    (r"(?<!not )(?<!n['’]t )\bentirely\b", "completely"),
+    (r"\bsignificantly (?!different)(?=[a-z])", "considerably "),
+    (r"\bconsiderably\b", "significantly"),
+    (rf"\beach (?={_PERIOD})", "every "),
+    (rf"\bevery (?={_PERIOD})", "each "),
+    (r"\breduce (?=the risk|stress|costs)", "lower "),
+    (r"\breduces (?=the risk|stress|costs)", "lowers "),
+    (r"\breducing (?=the risk|stress|costs)", "lowering "),
+    (r"\blower (?=the risk|stress|costs)", "reduce "),
+    (r"\blowers (?=the risk|stress|costs)", "reduces "),
+    (r"\bimprov(e|es|ed|ing) (?=the|your|their|our|its|overall|his|her)\b", r"enhanc\1 "),
+    (r"\benhanc(e|es|ed|ing) (?=the|your|their|our|its|overall|his|her)\b", r"improv\1 "),
+    (r"\bdifficult (?=to\b|for\b)", "hard "),
+    (r"(?<!too )(?<!work )(?<!works )(?<!worked )(?<!try )\b(?:(is|be|are|it|was)) hard (?=to\b)", r"\1 difficult "),
+    (rf"\bthe main (?={_POINT})", "the primary "),
+    (rf"\bthe primary (?={_POINT})", "the main "),
+    (r"\b(a|the) specific (?=[a-z])", r"\1 particular "),
+    (r"\b(a|the) particular (?=[a-z])", r"\1 specific "),
+    (r", so (?=(?:the|it|you|we|they|I|he|she|there)\b)", ", and so "),
+    (r", and so (?=(?:the|it|you|we|they|I|he|she|there)\b)", ", so "),
+    (r"\bas a result of (?=(?:the|a|an|its|their|his|her)\b)", "because of "),
+    (r"\bis called\b", "is known as"),
+    (r"\bis known as\b", "is called"),
     (r"\bespecially (?=(?:if|when|in|for|with|at|during|on|those|the|since|as)\b)", "particularly "),
     (r"\bparticularly (?=(?:if|when|in|for|with|at|during|on|those|the|since|as)\b)", "especially "),
     (rf"{_MANY}types of (?=[a-z])", r"\1 kinds of "),
@@ -187,7 +262,14 @@ _WORDS = (
     # Pairs whose order says nothing
     (rf"{_ALONE}\b({_ADJECTIVES}) and ({_ADJECTIVES})(?=[.;,)]| (?!for|to|with|than|of|about|in|and|or|as|but)[a-z])",
      r"\2 and \1"),
-    (rf"{_LED} ({_NOUNS}) and ({_NOUNS})(?=[.;,)]| (?:is|are|can|will|have|has|were|was)\b)", r"\1 \3 and \2"),
+    (rf"(?<=(?:is|re|be|as) )({_FEATURE}) and ({_FEATURE})(?=[.;])", r"\2 and \1"),
+    (rf"{_LED} ({_ABSTRACT}) and ({_ABSTRACT}){_END}", r"\1 \3 and \2"),
+    (rf"{_LED} ({_PLURAL}) and ({_PLURAL}){_END}", r"\1 \3 and \2"),
+    (rf"{_LISTED} ({_ABSTRACT}), ({_ABSTRACT})(,? (?:and|or)) ({_ABSTRACT}){_END}", r"\1 \5, \2\4 \3"),
+    (rf"{_LISTED} ({_ABSTRACT}), ({_ABSTRACT})(,? (?:and|or)) ({_ABSTRACT}){_END}", r"\1 \3, \2\4 \5"),
+    (rf"{_LISTED} ({_PLURAL}), ({_PLURAL})(,? (?:and|or)) ({_PLURAL}){_END}", r"\1 \5, \2\4 \3"),
+    (rf"{_LISTED} ({_PLURAL}), ({_PLURAL})(,? (?:and|or)) ({_PLURAL}){_END}", r"\1 \3, \2\4 \5"),
+    (rf"{_LED} ({_NOUNS}) and ({_NOUNS}){_END}", r"\1 \3 and \2"),
 )  # fmt: skip
 
 _INTRODUCTIONS = (
@@ -219,6 +301,9 @@ _HABITS = (
     ((r"\b(problem|decision)-(solving|making)\b", r"\1 \2"), (r"\b(problem|decision) (solving|making)\b", r"\1-\2")),
     ((r"\bdata set(s?)\b", r"dataset\1"), (r"\bdataset(s?)\b", r"data set\1")),
     ((r"\bjudgement(s?)\b", r"judgment\1"), (r"\bjudgment(s?)\b", r"judgement\1")),
+    ((r"\bthe United States\b(?! of\b| \()", "the US"), (r"\bthe US\b(?=[ ,.;])(?! \()", "the United States")),
+    ((r"\bthe United Kingdom\b(?! of\b| \()", "the UK"),),
+    tuple((rf"\b{word} (?=[a-z]{{3,}}s\b)", f"{n} ") for n, word in enumerate("two three four five".split(), 2)),
     ((r"\bvs\. (?=\w)", "versus "), (r"\bversus (?=\w)", "vs. ")),
 )  # fmt: skip
 

@@ -59,9 +59,9 @@ def _normalise_quotes(prose: str) -> str:
 
 
 def _curl_quotes(line: str) -> str:
-    """Write typographic quotes and apostrophes, if each mark of the line has its pair."""
+    """Write typographic quotes, if each mark of the line has its pair."""
     curled = _STRAIGHT.sub("“\\1”", line)
-    return line if '"' in curled else _APOSTROPHE.sub("’", curled)
+    return line if '"' in curled else curled
 
 
 def _loosen_lists(prose: str) -> str:
@@ -74,10 +74,10 @@ def _tighten_lists(prose: str) -> str:
 
 _CODE_LINE = re.compile(r"[{}=<>;|\\\t`]|^ {4}|://")
 _STRAIGHT = re.compile(r'(?<![\w"])"(?=[^\s"])([^"]*[^\s"])"(?![\w"])')
-_APOSTROPHE = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_])")
 _ITEM = r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+\S"
-_TIGHT = re.compile(rf"(?m)(?<=\S)[ ]*\n(?={_ITEM})")
-_LOOSE = re.compile(rf"(?m)(?<=\S)[ ]*\n\n(?={_ITEM})")
+_LABELLED = r"[A-Z][\w ]{0,24}: "
+_TIGHT = re.compile(rf"(?<=\S)[ ]*\n(?={_ITEM}|{_LABELLED})|(?<=[^\W_][.!?:])[ ]*\n(?=[^\W_])")
+_LOOSE = re.compile(rf"(?<=\S)[ ]*\n\n(?={_ITEM}|{_LABELLED})")
 _STOP = r"(?<![ .(][A-Za-z])(?<!\b(?:Mr|Ms|Dr|St|vs|No))(?<!\b(?:Mrs|etc))(?<!\bProf)(?<=[^\W\d_][.!?])"
 
 
@@ -90,8 +90,22 @@ def _by_line(change: Change) -> Change:
     return lambda prose: "\n".join(line if _CODE_LINE.search(line) else change(line) for line in prose.split("\n"))
 
 
+def _end_items(prose: str) -> str:
+    """End the items of lists, none of which ends in a mark, with full stops; or leave those of all out."""
+    items = [line for line in prose.split("\n") if re.match(_ITEM, line)]
+    bare = [item.rstrip() for item in items]
+    if len(items) < 2:
+        return prose
+    if all(re.search(r"[^\W_]\Z", item) for item in bare):
+        return re.sub(rf"(?m)^({_ITEM}.*[^\W_])(?=[ ]*$)", r"\1.", prose)
+    if all(re.search(r"[^\W_]\.\Z", item) and not re.search(r"[^\W\d_][.!?] ", item) for item in bare):
+        return re.sub(rf"(?m)^({_ITEM}.*[^\W_])\.(?=[ ]*$)", r"\1", prose)
+    return prose
+
+
 _HABITS: Sequence[Sequence[Change]] = (
-    (_by_line(_curl_quotes), _by_line(_normalise_quotes)),
+    (_by_line(_curl_quotes), _by_line(_replace("[“”]", '"'))),
+    (_by_line(_replace(r"(?<=[^\W\d_])'(?=[^\W\d_])", "’")), _by_line(_replace(r"(?<=\w)’(?=\w)", "'"))),
     (_by_line(_replace(r"(?<=\w)\.\.\.(?!\.)", "…")), _by_line(_replace("…", "..."))),
     (
         _by_line(_replace(r"(?<=[^\W\d_]{2}) - (?=[^\W\d_]{2})", " – ")),
@@ -111,12 +125,13 @@ _HABITS: Sequence[Sequence[Change]] = (
         _by_line(_replace(r"^([ \t]*\d{1,3})\.(?=[ \t]+\S)", r"\1)")),
         _by_line(_replace(r"^([ \t]*\d{1,3})\)(?=[ \t]+\S)", r"\1.")),
     ),
+    (_end_items,),
     (_loosen_lists, _tighten_lists),
 )
 """Habits of writing, each with the ways to change it; a way that changes nothing in a text does not apply to it."""
 
 
-def _change_prose(turn: str, constraints: Sequence[Constraint], changes: Iterable[Change], growth: float = inf) -> str:
+def change_prose(turn: str, constraints: Sequence[Constraint], changes: Iterable[Change], growth: float = inf) -> str:
     """Apply changes in turn outside code, each if it keeps the state of every constraint and the length."""
     before = [formats.check(constraint, turn) for constraint in constraints]
     edges = [0, *(edge for span in facts.code_spans(turn) for edge in span), len(turn)]
@@ -132,16 +147,19 @@ def _change_prose(turn: str, constraints: Sequence[Constraint], changes: Iterabl
 
 def normalise(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     """Normalise white space and quotes outside code, each as far as the format allows."""
-    return _change_prose(turn, constraints, (_normalise_spaces, _normalise_quotes))
+    return change_prose(turn, constraints, (_normalise_spaces, _normalise_quotes))
 
 
 def change_habits(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     """Change some of the habits of typography that a text has, each throughout."""
-    draw, usable = random.Random(f"{seed}/habits"), list[Change]()
-    for ways in _HABITS:
-        fitting = [way for way in ways if _change_prose(turn, constraints, [way], MOST_GROWTH) != turn]
-        usable += [draw.choice(fitting)] if fitting else []
-    return _change_prose(turn, constraints, draw_some(usable, seed, "habits"), MOST_GROWTH)
+    return change_prose(turn, constraints, draw_some(list_habits(turn, seed), seed, "habits"), MOST_GROWTH)
+
+
+def list_habits(turn: str, seed: int) -> list[Change]:
+    """List the habits of typography that can change in a text, each with a way to change it by the seed."""
+    draw = random.Random(f"{seed}/ways")
+    fitting = ([way for way in ways if change_prose(turn, (), [way], MOST_GROWTH) != turn] for ways in _HABITS)
+    return [draw.choice(ways) for ways in fitting if ways]
 
 
 none = Attack("none", "control: the response unchanged", lambda turn, constraints, seed: turn, effect="control")

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from distract import Attack, Constraint
 
 from .alternations import GENERAL, HABITS
-from .controls import change_habits
-from .rules import Candidate, Text, apply, draw_some, keep_length, substitute
+from .controls import change_prose, list_habits
+from .rules import MOST_GROWTH, Candidate, Text, apply, draw_some, keep_length, substitute
 
-FEW = 5
+FEW = 6
 """Number of possible changes below which typography changes too, so that texts differ by seed."""
 
 # A clause stays where it is if it refers to another one, has an inner clause, or attaches to a single word.
@@ -43,7 +43,7 @@ _PHRASE = (
     r"(?:in (?:this|that|many|most|some) (?:case|cases|way|situation|places|countries)|at the same time|"
     r"in recent years|over time|these days|today|in the (?:past|future|end|morning|evening)|on average|"
     r"at first|nowadays|recently|currently|at night|during the (?:day|night|week)|every (?:day|night|week|year)|"
-    r"after that|for example|for instance|in general|in this example|in addition|eventually|sometimes|"
+    r"after that|in this example|sometimes|"
     r"throughout the (?:day|year|week))"
 )
 _MEANS = rf"by (?!(?:doing|being)\b)[a-z]+ing {_SIMPLE}"
@@ -56,7 +56,11 @@ _MOVES = (
     (re.compile(rf"({_SUBJECT} {_SIMPLE}) ({_MEANS})([.!])\Z", re.I), True),
     (re.compile(rf"(you can use {_SIMPLE}) (to [a-z]+ {_SIMPLE})([.!])\Z", re.I), True),
 )
-_VERSE = re.compile(r"(?:^(?![ \t]*[-*+•\d#>|<])\S.{9,60}\n){3}", re.M)
+_VERSE = re.compile(r"(?:^(?![ \t]*[-*+•\d#>|<]|[A-Z][\w ]{0,24}:)\S.{9,60}\n){3}", re.M)
+_JOIN = re.compile(r", (?:and|but) (?=(?:you|they|we|he|she|it|there|I|the|this|these|a|an|your|some|many)\b)")
+_UNJOINED = re.compile(r"(?<=[a-z]) (?:and|but) (?=(?:you|they|we|he|she|it|there|I) (?:is|are|was|were|can|will|would|has|have|had|may|do|does|did)\b)")
+_INNER = re.compile(r"(?:if|when|while|although|though|because|since|as|that|who|which|whether|how|what|where|before|after|until|once|both|between)\b", re.I)
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.S)
 _NAME = re.compile(r"I\b|I['’]|[A-Z]\w*[A-Z]")
 
 
@@ -67,6 +71,17 @@ def _reorder(text: Text) -> Iterator[Candidate]:
         new = _move_clause(sentence) or _move_phrase(sentence)
         if new and text.free(start, end):
             yield ((start, end, new if sentence[:1].isupper() else new[:1].lower() + new[1:]),)
+
+
+def _punctuate(text: Text) -> Iterator[Candidate]:
+    """Write or leave out the comma between the only two clauses of a sentence."""
+    for start, end in text.sentences:
+        sentence = text.text[start:end]
+        commas = sentence.count(",")
+        match = _JOIN.search(sentence) if commas == 1 else _UNJOINED.search(sentence) if not commas else None
+        if match and text.free(start + match.start(), start + match.end()) and not _INNER.search(sentence[: match.start()]):
+            at = start + match.start()
+            yield ((at, at + 2, " ") if commas else (at, at + 1, ", "),)
 
 
 def _move_clause(sentence: str) -> str | None:
@@ -97,7 +112,7 @@ def _lower(words: str) -> str:
 
 def _list_changes(text: Text) -> Iterator[Sequence[Candidate]]:
     """Yield what may change on its own: a clause, a word, or a habit throughout the text."""
-    yield from ([move] for move in _reorder(text))
+    yield from ([change] for change in (*_reorder(text), *_punctuate(text)))
     for pattern, new in GENERAL:
         yield from ([one] for one in substitute(text, pattern, new))
     for ways in HABITS:
@@ -106,12 +121,13 @@ def _list_changes(text: Text) -> Iterator[Sequence[Candidate]]:
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     """Change some of the clauses, words and habits that the format and the length allow."""
-    new, changes = turn, list[Sequence[Candidate]]()
-    if not _VERSE.search(turn):  # other words would break metre and rhyme
-        text = Text(turn)
-        changes = [change for change in _list_changes(text) if change and keep_length(turn, [change])]
-        new = apply(turn, keep_length(turn, draw_some(changes, seed, "placebo")), constraints)
-    return change_habits(new, constraints, seed) if len(changes) < FEW else new
+    changes = list[Sequence[Candidate]]()
+    if not _VERSE.search(_CODE.sub("", turn)):  # other words would break metre and rhyme
+        changes = [change for change in _list_changes(Text(turn)) if change and keep_length(turn, [change])]
+    habits = list_habits(turn, seed) if len(changes) < FEW else []
+    drawn = draw_some([*changes, *habits], seed, "placebo")
+    new = apply(turn, keep_length(turn, [one for one in drawn if not callable(one)]), constraints)
+    return change_prose(new, constraints, [one for one in drawn if callable(one)], MOST_GROWTH)
 
 
 placebo = Attack("placebo", "control: other words and clause order, same tone", rewrite, placebo=True, effect="control")
