@@ -65,6 +65,7 @@ _PLURAL = (
     r"steps|bits|sons|parents|plans|needs|wants|goals|likes|dislikes|costs|gains|rules|symptoms|rises|falls|profits)"
     r"[a-z]{3,}[^s\Wiu]s(?<!less)"
 )
+_NO_VERB = r"(?<!be )(?<!is )(?<!are )(?<!was )(?<!were )(?<!been )"
 _PERIOD = r"(?:day|week|month|year|morning|night|time (?:you|the|a|it|they|we|he|she))\b"
 _POINT = r"(?:goals?|purpose|reasons?|causes?|difference|differences|source|function|focus|advantage|concern|aim)\b"
 _THEM = r"users|people|us|them|you|individuals|students|developers|businesses|companies"
@@ -191,8 +192,8 @@ _WORDS = (
     (r"\ba number of (?=[a-z]+s\b)", "several "),
     (rf"\bover (?={_PLENTY})", "more than "),
     (rf"{_NOT_DENIED}more than (?={_PLENTY})", "over "),
-    (r"\bHere are (?=[^.\n]*:)", "Below are "),
-    (r"\bBelow are (?=[^.\n]*:)", "Here are "),
+    (r"(?-i:\bHere are )(?=[^.\n]*:)", "Below are "),
+    (r"(?-i:\bBelow are )(?=[^.\n]*:)", "Here are "),
     (r"\bthe following (?=(?:[a-z]+ )?[a-z]+s:)", "these "),
     (r"\bthese (?=(?:[a-z]+ )?[a-z]+s:)", "the following "),
     (r"\b(is|are) made up of\b", r"\1 composed of"),
@@ -238,8 +239,7 @@ _WORDS = (
     (r"\ba (wide|broad) range of (?!values|temp|numb|freq|prices|ages)", r"a \1 variety of "),
     (r"\ba (wide|broad) variety of ", r"a \1 range of "),
     (r"\ba variety of (?=\w+(?: \w+)?s\b)", "a range of "),
-    (r"(?<!be )(?<!is )(?<!are )(?<!was )(?<!were )(?<!been )(?<!ly )\bdue to (?=(?:the|its|their|his|her|a)\b)(?!the fact)",
-     "because of "),
+    (rf"{_NO_VERB}(?<!ly )\bdue to (?!the fact)(?=(?:the|its|their|his|her|a)\b)", "because of "),
     (r"(?<!ly )(?<!just )(?<!only )(?<!not )\bbecause of (?=(?:the|its|their|his|her|a)\b)", "due to "),
     (r"\bin spite of\b", "despite"),
     (r"\bdespite (?=(?:the|its|their|his|her|a)\b)", "in spite of "),
@@ -279,7 +279,10 @@ _INTRODUCTIONS = (
     r"Over time|At (?:first|night)|In turn|In practice|In theory))"
 )
 _SUBJECT = rf"(?=(?:{_DETERMINER}|{_PRONOUN}|this|these|people|many|some|most)\b)"
-_ITEM = r"(?!(?:in|on|at|by|from|a|an|the|who|which|that|one|my|his|her|our|their|however|though|therefore|too|of|for|such|including|like|built|made|located|known|called|or|and|but|not)\b)[\w’'-]+(?: (?!and\b|or\b|but\b)[\w’'-]+){0,2}"
+_ITEM = (
+    r"(?!(?:in|on|at|by|from|a|an|the|who|which|that|one|my|his|her|our|their|however|though|therefore|too|of|for|such|"
+    r"including|like|built|made|located|known|called|or|and|but|not)\b)[\w’'-]+(?: (?!and\b|or\b|but\b)[\w’'-]+){0,2}"
+)
 _LAST = (
     r"(?=(?!(?:I|you|he|she|it|we|they|there|this|that|these|the|a|an|so|then|if|when|not|also|now|yet|more)\b)[\w’'-]+)"
     r"(?![^,.;:\n]{0,60} (?:and|or) )"
@@ -301,9 +304,7 @@ _HABITS = (
     ((r"\b(problem|decision)-(solving|making)\b", r"\1 \2"), (r"\b(problem|decision) (solving|making)\b", r"\1-\2")),
     ((r"\bdata set(s?)\b", r"dataset\1"), (r"\bdataset(s?)\b", r"data set\1")),
     ((r"\bjudgement(s?)\b", r"judgment\1"), (r"\bjudgment(s?)\b", r"judgement\1")),
-    ((r"\bthe United States\b(?! of\b| \()", "the US"), (r"\bthe US\b(?=[ ,.;])(?! \()", "the United States")),
-    ((r"\bthe United Kingdom\b(?! of\b| \()", "the UK"),),
-    tuple((rf"\b{word} (?=[a-z]{{3,}}s\b)", f"{n} ") for n, word in enumerate("two three four five".split(), 2)),
+    tuple((rf"\b{word} (?=[a-z]{{3,}}s\b)", f"{n} ") for n, word in enumerate(("two", "three", "four", "five"), 2)),
     ((r"\bvs\. (?=\w)", "versus "), (r"\bversus (?=\w)", "vs. ")),
 )  # fmt: skip
 

@@ -72,13 +72,16 @@ def _tighten_lists(prose: str) -> str:
     return _LOOSE.sub("\n", prose)
 
 
-_CODE_LINE = re.compile(r"[{}=<>;|\\\t`]|^ {4}|://")
+_CODE_LINE = re.compile(
+    r"[{}\\\t`]|^ {4}|://|;\s*$|\w\(|\w\[|</?[a-z]|^\s*[|\"]|[-+*/=!<>]=|^\s*[\w.]+ ?=|\" \+|\+ \"|"
+    r"^\s*(?:def|class|return|import|from|for|while|if|elif|else|try|print|var|let|const|SELECT)\b[^.?!]*$"
+)
 _STRAIGHT = re.compile(r'(?<![\w"])"(?=[^\s"])([^"]*[^\s"])"(?![\w"])')
 _ITEM = r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+\S"
 _LABELLED = r"[A-Z][\w ]{0,24}: "
 _TIGHT = re.compile(rf"(?<=\S)[ ]*\n(?={_ITEM}|{_LABELLED})|(?<=[^\W_][.!?:])[ ]*\n(?=[^\W_])")
 _LOOSE = re.compile(rf"(?<=\S)[ ]*\n\n(?={_ITEM}|{_LABELLED})")
-_STOP = r"(?<![ .(][A-Za-z])(?<!\b(?:Mr|Ms|Dr|St|vs|No))(?<!\b(?:Mrs|etc))(?<!\bProf)(?<=[^\W\d_][.!?])"
+_STOP = r"(?<![ .(][A-Za-z])(?<!\b(?:Mr|Ms|Dr|St|vs|No))(?<!\b(?:Mrs|etc))(?<!\bProf)(?<=[^\W_]{2}[.!?])(?<!^\d\d\.)"
 
 
 def _replace(pattern: str, new: str) -> Change:
@@ -131,6 +134,12 @@ _HABITS: Sequence[Sequence[Change]] = (
 """Habits of writing, each with the ways to change it; a way that changes nothing in a text does not apply to it."""
 
 
+def _toggle_stop(prose: str) -> str:
+    """End the only sentence of a text without its full stop, or with one: the last resort for a short text."""
+    match = re.fullmatch(r"((?:[^.!?…\n]|\d\.\d)*[\w\]])(\.?)(\s*)", prose)
+    return f"{match[1]}{'' if match[2] else '.'}{match[3]}" if match and not _CODE_LINE.search(match[1]) else prose
+
+
 def change_prose(turn: str, constraints: Sequence[Constraint], changes: Iterable[Change], growth: float = inf) -> str:
     """Apply changes in turn outside code, each if it keeps the state of every constraint and the length."""
     before = [formats.check(constraint, turn) for constraint in constraints]
@@ -139,7 +148,7 @@ def change_prose(turn: str, constraints: Sequence[Constraint], changes: Iterable
     for change in changes:
         changed = [piece if index % 2 else change(piece) for index, piece in enumerate(pieces)]
         new = "".join(changed)
-        is_as_long = abs(len(new) - len(turn)) <= growth * len(turn)
+        is_as_long = abs(len(new) - len(turn)) <= max(1, growth * len(turn))
         if is_as_long and [formats.check(constraint, new) for constraint in constraints] == before:
             pieces = changed
     return "".join(pieces)
@@ -158,8 +167,11 @@ def change_habits(turn: str, constraints: tuple[Constraint, ...], seed: int) -> 
 def list_habits(turn: str, seed: int) -> list[Change]:
     """List the habits of typography that can change in a text, each with a way to change it by the seed."""
     draw = random.Random(f"{seed}/ways")
-    fitting = ([way for way in ways if change_prose(turn, (), [way], MOST_GROWTH) != turn] for ways in _HABITS)
-    return [draw.choice(ways) for ways in fitting if ways]
+    for habits in (_HABITS, [[_toggle_stop]]):
+        fitting = ([way for way in ways if change_prose(turn, (), [way], MOST_GROWTH) != turn] for ways in habits)
+        if changes := [draw.choice(ways) for ways in fitting if ways]:
+            return changes
+    return []
 
 
 none = Attack("none", "control: the response unchanged", lambda turn, constraints, seed: turn, effect="control")

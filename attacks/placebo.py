@@ -58,8 +58,13 @@ _MOVES = (
 )
 _VERSE = re.compile(r"(?:^(?![ \t]*[-*+•\d#>|<]|[A-Z][\w ]{0,24}:)\S.{9,60}\n){3}", re.M)
 _JOIN = re.compile(r", (?:and|but) (?=(?:you|they|we|he|she|it|there|I|the|this|these|a|an|your|some|many)\b)")
-_UNJOINED = re.compile(r"(?<=[a-z]) (?:and|but) (?=(?:you|they|we|he|she|it|there|I) (?:is|are|was|were|can|will|would|has|have|had|may|do|does|did)\b)")
-_INNER = re.compile(r"(?:if|when|while|although|though|because|since|as|that|who|which|whether|how|what|where|before|after|until|once|both|between)\b", re.I)
+_UNJOINED = re.compile(
+    r"(?<=[a-z]) (?:and|but) (?=(?:you|they|we|he|she|it|there|I) (?:is|are|was|were|can|will|would|has|have|had|may)\b)"
+)
+_INNER = re.compile(
+    r"(?:if|when|while|although|though|because|since|as|that|who|which|whether|how|what|where|before|after|until|once|both|between)\b",
+    re.I,
+)
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.S)
 _NAME = re.compile(r"I\b|I['’]|[A-Z]\w*[A-Z]")
 
@@ -79,7 +84,11 @@ def _punctuate(text: Text) -> Iterator[Candidate]:
         sentence = text.text[start:end]
         commas = sentence.count(",")
         match = _JOIN.search(sentence) if commas == 1 else _UNJOINED.search(sentence) if not commas else None
-        if match and text.free(start + match.start(), start + match.end()) and not _INNER.search(sentence[: match.start()]):
+        if (
+            match
+            and text.free(start + match.start(), start + match.end())
+            and not _INNER.search(sentence[: match.start()])
+        ):
             at = start + match.start()
             yield ((at, at + 2, " ") if commas else (at, at + 1, ", "),)
 

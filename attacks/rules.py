@@ -137,7 +137,9 @@ def keep_length(text: str, groups: Iterable[Sequence[Candidate]]) -> list[Candid
     growth, taken, kept = (0, 0), list[Span](), list[Candidate]()
     for group in groups:
         edits = [candidate[0] for candidate in group]
-        more = [(len(new) - (end - start), len(new.split()) - len(text[start:end].split())) for start, end, new in edits]
+        more = [
+            (len(new) - (end - start), len(new.split()) - len(text[start:end].split())) for start, end, new in edits
+        ]
         total = growth[0] + sum(one[0] for one in more), growth[1] + sum(one[1] for one in more)
         if all(abs(size) <= most for size, most in zip(total, allowed, strict=True)):
             fitting = [one for one in group if _take_span(taken, *one[0][:2])]
