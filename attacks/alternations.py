@@ -49,9 +49,11 @@ _PASSIVE = (
     r"surrounded by|dedicated to|based on|intended to)\b"
 )
 _WHERE = r"(?:situation|case|place|area|country|countries|city|cities|environment|room|world|region|culture|society)s?"
+_SORT = r"(?:new|different|understandable|free|safe|separate|natural|normal|random|unknown|possible|clear)\b"
 _SORTS = r"(?:ways|types|forms|kinds|methods|techniques|tools|aspects|factors|areas|sources|strategies|activities)\b"
 _PLENTY = r"(?:\d+(?:\.\d+)?%|\d[\d,.]*(?: (?:million|billion))? (?:people|countries|species|users|million|billion)\b)"
 _END = r"(?=[.;,)]| (?:is|are|can|will|have|has|were|was|may)\b)"
+_NOUN = r"(?=[.;,)]| (?!for|to|with|than|of|about|in|and|or|as|but)[a-z])"
 _FEATURE = r"[a-z]{2,}(?:[^r]al|ive|ous|ful|able|ible|ic|ing|ant|ent)"
 _ABSTRACT = (
     r"(?!installation|configuration|preparation|implementation|evaluation|introduction|conclusion|production|"
@@ -66,7 +68,10 @@ _PLURAL = (
     r"[a-z]{3,}[^s\Wiu]s(?<!less)"
 )
 _NO_VERB = r"(?<!be )(?<!is )(?<!are )(?<!was )(?<!were )(?<!been )"
+_PLAIN = r"(?<!more )(?<!most )(?<!less )(?<!as )"
+_DONE = r"(?:[a-z]+ed|found|made|given|seen|taken|chosen)\b"
 _PERIOD = r"(?:day|week|month|year|morning|night|time (?:you|the|a|it|they|we|he|she))\b"
+_SPAN = r"(?:(?:few|several|two|three|five|ten) )?(?:decade|year|month|week|day)s?\b"
 _POINT = r"(?:goals?|purpose|reasons?|causes?|difference|differences|source|function|focus|advantage|concern|aim)\b"
 _THEM = r"users|people|us|them|you|individuals|students|developers|businesses|companies"
 _EVERYWHERE = r"people|countries|companies|cities|cultures|communities|millions|places|users|fans|nations|regions"
@@ -103,7 +108,7 @@ _WORDS = (
     (r"(?<=\()e\.g\.,? ", "for example, "),
     (r"(?<=\()for example, ", "e.g., "),
     (r"(?<!no )(?<!not )(?<!never )\bsuch as (?!to\b|those\b|this\b|these\b|that\b|it\b)", "like "),
-    (r"(?<=[a-z]s),? like (?=[a-z]+(?: [a-z]+)?(?:,|,? and|,? or) )", ", such as "),
+    (r"(?<=[a-z]s)(,?) like (?=[a-z]+(?: [a-z]+)?(?:,|,? and|,? or) )", r"\1 such as "),
     (r"(?-i:\bPerhaps )(?!not\b)", "Maybe "),
     (r"(?-i:\bMaybe )(?!not\b)", "Perhaps "),
     (rf"{_JOINED}perhaps {_ADVERBIAL}", "maybe "),
@@ -122,7 +127,7 @@ _WORDS = (
     (r"\b(?<!that )(?<!for )(some|any|every)one\b(?! of\b)", r"\1body"),
     (r"\b(?<!that )(?<!for )(some|any|every)body\b", r"\1one"),
     (r"\bnobody\b", "no one"),
-    (r"\b(?<!not )a lot of\b", "lots of"),
+    (r"\b(?<!not )a lot of (?!how\b|what\b|the\b|who\b)(?=[a-z])", "lots of "),
     (r"\blots of\b", "a lot of"),
     (r"\balthough\b", "though"),
     (rf"(?-i:\bThough )(?={_DETERMINER}|{_PRONOUN} )", "Although "),
@@ -163,7 +168,7 @@ _WORDS = (
     (rf"(?-i:\bIf )([^,.;:\n?!]{{3,80}}), then (?={_DETERMINER}|{_PRONOUN}\b)", r"If \1, "),
     # Words that a clause may have or lack
     (rf"{_ASKED}\b({_THAT_SAID}) (?={_PRONOUN} {_FINITE}|{_DETERMINER} \w+ {_FINITE})", r"\1 that "),
-    (rf"\b({_THAT_SAID}|knows?|says?|said) that (?={_PRONOUN} {_FINITE}|(?!one\b){_DETERMINER})", r"\1 "),
+    (rf"\b({_THAT_SAID}|knows?|says?|said) that (?={_PRONOUN} {_FINITE}|(?!one\b){_DETERMINER} \w+ {_FINITE})", r"\1 "),
     (rf"\b(help(?:s|ed|ing)?) to (?={_AID})", r"\1 "),
     (rf"(?<!to )(?<!and )\b(help(?:s|ed)?) (?={_AID})", r"\1 to "),
     (r"\ball of (?=(?:the|these|those|your|our|their|its|his|her|my)\b)", "all "),
@@ -179,15 +184,13 @@ _WORDS = (
     (rf"\b({_THING}) that {_DOES}", r"\1 which "),
     (rf"\b({_THING}) which {_DOES}", r"\1 that "),
     (r"(?<=[a-z] )by using (?=(?:a|an|the)\b)", "using "),
-    (rf"\b(a|an) ([a-z]+(?: [a-z]+){{0,2}}) (?={_PASSIVE})", r"\1 \2 that is "),
     (rf"(?<=[a-z]) (?:that|which) (?:is|are) (?={_PASSIVE})", " "),
     (rf"\b({_WHERE}) in which\b", r"\1 where"),
-    (rf"\b({_WHERE}) where (?={_DETERMINER}|{_PRONOUN})", r"\1 in which "),
     (r", as well as (?=[^,;:\n]*(?:[.;]|$))", " as well as "),
     (r"(?<=[a-z]) as well as (?=[^,;:\n]*(?:[.;]|$))", ", as well as "),
     # Words of one meaning
     (rf"\bvarious (?={_SORTS})", "different "),
-    (rf"(?<!many )(?<!two )(?<!three )(?<!very )(?<!in )\bdifferent (?={_SORTS})", "various "),
+    (rf"(?<!many )(?<!two )(?<!three )(?<!very )(?<!in )(?<!of )\bdifferent (?={_SORTS})", "various "),
     (r"\bseveral (?=[a-z]+s\b)", "a number of "),
     (r"\ba number of (?=[a-z]+s\b)", "several "),
     (rf"\bover (?={_PLENTY})", "more than "),
@@ -195,29 +198,23 @@ _WORDS = (
     (r"(?-i:\bHere are )(?=[^.\n]*:)", "Below are "),
     (r"(?-i:\bBelow are )(?=[^.\n]*:)", "Here are "),
     (r"\bthe following (?=(?:[a-z]+ )?[a-z]+s:)", "these "),
-    (r"\bthese (?=(?:[a-z]+ )?[a-z]+s:)", "the following "),
-    (r"\b(is|are) made up of\b", r"\1 composed of"),
+    (r"\b(follow|following|take|use|try|consider) these (?=(?:[a-z]+ )?[a-z]+s:)", r"\1 the following "),
     (r"\b(is|are) composed of\b", r"\1 made up of"),
-    (r"(?<!more )(?<!most )(?<!less )(?<!how )(?<!as )\boften (?=[a-z])", "frequently "),
-    (r"(?<!more )(?<!most )(?<!less )(?<!as )\bfrequently (?!asked)(?=[a-z])", "often "),
-    (r"\bquickly\b", "rapidly"),
-    (r"\brapidly\b", "quickly"),
+    (rf"{_PLAIN}(?<!how )\boften (?={_DONE})", "frequently "),
+    (rf"{_PLAIN}\bfrequently (?!asked)(?={_DONE})", "often "),
     (r"\bcrucial\b", "vital"),
     (r"\bvital (?!signs|organ|statistics|record)", "crucial "),
     (r"\bthe entire\b", "the whole"),
     (r"\bthe whole (?!of\b|number|grain|wheat|point|thing|food|milk)(?=[a-z])", "the entire "),
-    (r"\bcompletely\b", "entirely"),
-    (r"(?<!not )(?<!n['’]t )\bentirely\b", "completely"),
+    (rf"\bcompletely (?={_SORT})", "entirely "),
+    (rf"(?<!not )(?<!n['’]t )\bentirely (?={_SORT})", "completely "),
     (r"\bsignificantly (?!different)(?=[a-z])", "considerably "),
     (r"\bconsiderably\b", "significantly"),
-    (rf"\beach (?={_PERIOD})", "every "),
+    (rf"(?<!for )(?<!of )(?<!from )\beach (?={_PERIOD})", "every "),
     (rf"\bevery (?={_PERIOD})", "each "),
-    (r"\breduce (?=the risk|stress|costs)", "lower "),
-    (r"\breduces (?=the risk|stress|costs)", "lowers "),
-    (r"\breducing (?=the risk|stress|costs)", "lowering "),
-    (r"\blower (?=the risk|stress|costs)", "reduce "),
-    (r"\blowers (?=the risk|stress|costs)", "reduces "),
-    (r"\bimprov(e|es|ed|ing) (?=the|your|their|our|its|overall|his|her)\b", r"enhanc\1 "),
+    (r"\breduce (?=the risk|stress)", "lower "),
+    (r"\breduces (?=the risk|stress)", "lowers "),
+    (r"\breducing (?=the risk|stress)", "lowering "),
     (r"\benhanc(e|es|ed|ing) (?=the|your|their|our|its|overall|his|her)\b", r"improv\1 "),
     (r"\bdifficult (?=to\b|for\b)", "hard "),
     (r"(?<!too )(?<!work )(?<!works )(?<!worked )(?<!try )\b(?:(is|be|are|it|was)) hard (?=to\b)", r"\1 difficult "),
@@ -228,7 +225,6 @@ _WORDS = (
     (r", so (?=(?:the|it|you|we|they|I|he|she|there)\b)", ", and so "),
     (r", and so (?=(?:the|it|you|we|they|I|he|she|there)\b)", ", so "),
     (r"\bas a result of (?=(?:the|a|an|its|their|his|her)\b)", "because of "),
-    (r"\bis called\b", "is known as"),
     (r"\bis known as\b", "is called"),
     (r"\bespecially (?=(?:if|when|in|for|with|at|during|on|those|the|since|as)\b)", "particularly "),
     (r"\bparticularly (?=(?:if|when|in|for|with|at|during|on|those|the|since|as)\b)", "especially "),
@@ -251,8 +247,8 @@ _WORDS = (
     (r"\bin the long term\b", "in the long run"),
     (rf"\b({_EVERYWHERE}) around the world\b", r"\1 across the world"),
     (rf"\b({_EVERYWHERE}) across the world\b", r"\1 around the world"),
-    (r"\b(over|during|in) the past (?=(?:few|several|two|three|five|ten|decade|year|month|week)\b)", r"\1 the last "),
-    (r"\b(over|during|in) the last (?=(?:few|several|two|three|five|ten|decade|year|month|week)\b)", r"\1 the past "),
+    (rf"\b(over|during|in) the past (?={_SPAN})", r"\1 the last "),
+    (rf"\b(over|during|in) the last (?={_SPAN})", r"\1 the past "),
     (r"(?-i:\bMake sure to )(?=[a-z])", "Be sure to "),
     (r"(?-i:\bBe sure to )(?=[a-z])", "Make sure to "),
     (r"\bkeep in mind that\b", "bear in mind that"),
@@ -260,16 +256,16 @@ _WORDS = (
     (rf"(?<!not )(?<!n't )(?<!no )\ballow(s?) ({_THEM}) to (?=[a-z])", r"enable\1 \2 to "),
     (rf"(?<!not )(?<!n't )\benable(s?) ({_THEM}) to (?=[a-z])", r"allow\1 \2 to "),
     # Pairs whose order says nothing
-    (rf"{_ALONE}\b({_ADJECTIVES}) and ({_ADJECTIVES})(?=[.;,)]| (?!for|to|with|than|of|about|in|and|or|as|but)[a-z])",
+    (rf"{_ALONE}(?-i:\b({_ADJECTIVES}) and ({_ADJECTIVES}){_NOUN})",
      r"\2 and \1"),
-    (rf"(?<=(?:is|re|be|as) )({_FEATURE}) and ({_FEATURE})(?=[.;])", r"\2 and \1"),
-    (rf"{_LED} ({_ABSTRACT}) and ({_ABSTRACT}){_END}", r"\1 \3 and \2"),
-    (rf"{_LED} ({_PLURAL}) and ({_PLURAL}){_END}", r"\1 \3 and \2"),
-    (rf"{_LISTED} ({_ABSTRACT}), ({_ABSTRACT})(,? (?:and|or)) ({_ABSTRACT}){_END}", r"\1 \5, \2\4 \3"),
-    (rf"{_LISTED} ({_ABSTRACT}), ({_ABSTRACT})(,? (?:and|or)) ({_ABSTRACT}){_END}", r"\1 \3, \2\4 \5"),
-    (rf"{_LISTED} ({_PLURAL}), ({_PLURAL})(,? (?:and|or)) ({_PLURAL}){_END}", r"\1 \5, \2\4 \3"),
-    (rf"{_LISTED} ({_PLURAL}), ({_PLURAL})(,? (?:and|or)) ({_PLURAL}){_END}", r"\1 \3, \2\4 \5"),
-    (rf"{_LED} ({_NOUNS}) and ({_NOUNS}){_END}", r"\1 \3 and \2"),
+    (rf"(?-i:\b(is|are|be|was|were) ({_FEATURE}) and ({_FEATURE})(?=[.;]))", r"\1 \3 and \2"),
+    (rf"(?-i:{_LED} ({_ABSTRACT}) and ({_ABSTRACT}){_END})", r"\1 \3 and \2"),
+    (rf"(?-i:{_LED} ({_PLURAL}) and ({_PLURAL}){_END})", r"\1 \3 and \2"),
+    (rf"(?-i:{_LISTED} ({_ABSTRACT}), ({_ABSTRACT})(,? (?:and|or)) ({_ABSTRACT}){_END})", r"\1 \5, \2\4 \3"),
+    (rf"(?-i:{_LISTED} ({_ABSTRACT}), ({_ABSTRACT})(,? (?:and|or)) ({_ABSTRACT}){_END})", r"\1 \3, \2\4 \5"),
+    (rf"(?-i:{_LISTED} ({_PLURAL}), ({_PLURAL})(,? (?:and|or)) ({_PLURAL}){_END})", r"\1 \5, \2\4 \3"),
+    (rf"(?-i:{_LISTED} ({_PLURAL}), ({_PLURAL})(,? (?:and|or)) ({_PLURAL}){_END})", r"\1 \3, \2\4 \5"),
+    (rf"(?-i:{_LED} ({_NOUNS}) and ({_NOUNS}){_END})", r"\1 \3 and \2"),
 )  # fmt: skip
 
 _INTRODUCTIONS = (
@@ -281,10 +277,11 @@ _INTRODUCTIONS = (
 _SUBJECT = rf"(?=(?:{_DETERMINER}|{_PRONOUN}|this|these|people|many|some|most)\b)"
 _ITEM = (
     r"(?!(?:in|on|at|by|from|a|an|the|who|which|that|one|my|his|her|our|their|however|though|therefore|too|of|for|such|"
-    r"including|like|built|made|located|known|called|or|and|but|not)\b)[\w’'-]+(?: (?!and\b|or\b|but\b)[\w’'-]+){0,2}"
+    r"including|like|built|made|located|known|called|or|and|but|not|[\w-]+ed)\b)[\w’'-]+(?: (?!and\b|or\b|but\b)[\w’'-]+){0,2}"
 )
 _LAST = (
-    r"(?=(?!(?:I|you|he|she|it|we|they|there|this|that|these|the|a|an|so|then|if|when|not|also|now|yet|more)\b)[\w’'-]+)"
+    r"(?=(?!(?:I|you|he|she|it|we|they|there|this|that|these|the|a|an|so|then|if|when|not|also|now|yet|more|even|perhaps|"
+    r"[a-z]+ly)\b)[\w’'-]+)"
     r"(?![^,.;:\n]{0,60} (?:and|or) )"
 )
 
@@ -304,7 +301,6 @@ _HABITS = (
     ((r"\b(problem|decision)-(solving|making)\b", r"\1 \2"), (r"\b(problem|decision) (solving|making)\b", r"\1-\2")),
     ((r"\bdata set(s?)\b", r"dataset\1"), (r"\bdataset(s?)\b", r"data set\1")),
     ((r"\bjudgement(s?)\b", r"judgment\1"), (r"\bjudgment(s?)\b", r"judgement\1")),
-    tuple((rf"\b{word} (?=[a-z]{{3,}}s\b)", f"{n} ") for n, word in enumerate(("two", "three", "four", "five"), 2)),
     ((r"\bvs\. (?=\w)", "versus "), (r"\bversus (?=\w)", "vs. ")),
 )  # fmt: skip
 

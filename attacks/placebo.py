@@ -27,7 +27,9 @@ _BOUND = (
 )
 _LOOSE = rf"(?:(?!\b(?:{_BOUND})\b)[^,;:()\n.!?\"“”]){{6,90}}"
 _ENDS = r"(?<!\bonly)(?<!\beven)(?<!\bjust)(?<!\bexcept)(?<!\bespecially)(?<!\btime)(?<!\bday)(?<!\bdays)(?<!\bmoment)"
-_LEADING = re.compile(rf"(if|when|while|once|although|though|as soon as) (?!in )({_LOOSE}), ({_LOOSE})([.!])\Z", re.I)
+_LEADING = re.compile(
+    rf"(if|when|while|once|although|though|as soon as) (?!in |upon )({_LOOSE}), ({_LOOSE})([.!])\Z", re.I
+)
 _TRAILING = re.compile(rf"({_LOOSE}){_ENDS},? (if|when|once|although|though|as soon as) ({_LOOSE})([.!])\Z")
 _CLAUSE = re.compile(r"(?:i|you|we|there|the|a|an|your|our|my|no|some|most|all|every|each)\b", re.I)
 _ELLIPSIS = re.compile(
@@ -59,7 +61,7 @@ _MOVES = (
 _VERSE = re.compile(r"(?:^(?![ \t]*[-*+•\d#>|<]|[A-Z][\w ]{0,24}:)\S.{9,60}\n){3}", re.M)
 _JOIN = re.compile(r", (?:and|but) (?=(?:you|they|we|he|she|it|there|I|the|this|these|a|an|your|some|many)\b)")
 _UNJOINED = re.compile(
-    r"(?<=[a-z]) (?:and|but) (?=(?:you|they|we|he|she|it|there|I) (?:is|are|was|were|can|will|would|has|have|had|may)\b)"
+    r"(?<=[a-z]) but (?=(?:you|they|we|he|she|it|there|I) (?:is|are|was|were|can|will|would|has|have|may)\b)"
 )
 _INNER = re.compile(
     r"(?:if|when|while|although|though|because|since|as|that|who|which|whether|how|what|where|before|after|until|once|both|between)\b",
@@ -94,7 +96,7 @@ def _punctuate(text: Text) -> Iterator[Candidate]:
 
 
 def _move_clause(sentence: str) -> str | None:
-    if (match := _LEADING.match(sentence)) and not _ELLIPSIS.search(match[2]):
+    if (match := _LEADING.match(sentence)) and _CLAUSE.match(match[2]) and not _ELLIPSIS.search(match[2]):
         join, condition, main, stop = match.groups()
         return f"{_raise(main)} {_lower(join)} {condition}{stop}"
     if (match := _TRAILING.match(sentence)) and _CLAUSE.match(match[1]) and _CLAUSE.match(match[3]):
