@@ -277,8 +277,10 @@ _INTRODUCTIONS = (
 _SUBJECT = rf"(?=(?:{_DETERMINER}|{_PRONOUN}|this|these|people|many|some|most)\b)"
 _ITEM = (
     r"(?!(?:in|on|at|by|from|a|an|the|who|which|that|one|my|his|her|our|their|however|though|therefore|too|of|for|such|"
-    r"including|like|built|made|located|known|called|or|and|but|not|[\w-]+ed)\b)[\w’'-]+(?: (?!and\b|or\b|but\b)[\w’'-]+){0,2}"
+    r"including|like|built|made|located|known|called|or|and|but|not|[\w-]+ed)\b)"
+    r"[\w’'-]+(?: (?!and\b|or\b|but\b)[\w’'-]+){0,2}"
 )
+_ITEM_ALONE = r"(?!so\b|to\b|if\b|eat\b)[a-z]{3,}"
 _LAST = (
     r"(?=(?!(?:I|you|he|she|it|we|they|there|this|that|these|the|a|an|so|then|if|when|not|also|now|yet|more|even|perhaps|"
     r"[a-z]+ly)\b)[\w’'-]+)"
@@ -288,8 +290,7 @@ _LAST = (
 _HABITS = (
     (
         (rf"(, {_ITEM}), (and|or) {_LAST}", r"\1 \2 "),
-        (rf"(, {_ITEM}, {_ITEM}) (and|or) {_LAST}", r"\1, \2 "),
-        (rf"\b((?:such as|including|like) {_ITEM}, {_ITEM}) (and|or) {_LAST}", r"\1, \2 "),
+        (rf"(, {_ITEM_ALONE}, {_ITEM_ALONE}) (and|or) (?=[a-z]+[.;)])", r"\1, \2 "),
     ),
     ((rf"{_INTRODUCTIONS}, {_SUBJECT}", r"\1 "), (rf"{_INTRODUCTIONS} {_SUBJECT}", r"\1, ")),
     ((r"\btowards\b", "toward"), (r"\btoward\b", "towards")),

@@ -58,6 +58,7 @@ _MOVES = (
     (re.compile(rf"({_SUBJECT} {_SIMPLE}) ({_MEANS})([.!])\Z", re.I), True),
     (re.compile(rf"(you can use {_SIMPLE}) (to [a-z]+ {_SIMPLE})([.!])\Z", re.I), True),
 )
+_OTHER = re.compile(r"\A\W*\w+(?: \w+)?\Z|\w .*\b(?:I|you|we|they|he|she|it|people)\b")
 _VERSE = re.compile(r"(?:^(?![ \t]*[-*+•\d#>|<]|[A-Z][\w ]{0,24}:)\S.{9,60}\n){3}", re.M)
 _JOIN = re.compile(r", (?:and|but) (?=(?:you|they|we|he|she|it|there|I|the|this|these|a|an|your|some|many)\b)")
 _UNJOINED = re.compile(
@@ -68,6 +69,7 @@ _INNER = re.compile(
     re.I,
 )
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.S)
+_AIM = re.compile(r"\bto (?:avoid|prevent|ensure|make|keep|help)\b")
 _NAME = re.compile(r"I\b|I['’]|[A-Z]\w*[A-Z]")
 
 
@@ -96,7 +98,12 @@ def _punctuate(text: Text) -> Iterator[Candidate]:
 
 
 def _move_clause(sentence: str) -> str | None:
-    if (match := _LEADING.match(sentence)) and _CLAUSE.match(match[2]) and not _ELLIPSIS.search(match[2]):
+    if (
+        (match := _LEADING.match(sentence))
+        and _CLAUSE.match(match[2])
+        and not _ELLIPSIS.search(match[2])
+        and not _AIM.search(match[3])
+    ):
         join, condition, main, stop = match.groups()
         return f"{_raise(main)} {_lower(join)} {condition}{stop}"
     if (match := _TRAILING.match(sentence)) and _CLAUSE.match(match[1]) and _CLAUSE.match(match[3]):
@@ -107,7 +114,7 @@ def _move_clause(sentence: str) -> str | None:
 
 def _move_phrase(sentence: str) -> str | None:
     for pattern, is_last in _MOVES:
-        if match := pattern.match(sentence):
+        if (match := pattern.match(sentence)) and not (is_last and _OTHER.search(match[1])):
             first, second, stop = match.groups()
             return f"{_raise(second)}{',' if is_last else ''} {_lower(first)}{stop}"
     return None
