@@ -143,9 +143,11 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     if not _VERSE.search(_CODE.sub("", turn)):  # other words would break metre and rhyme
         changes = [change for change in _list_changes(Text(turn)) if change and keep_length(turn, [change])]
     habits = list_habits(turn, seed) if len(changes) < FEW else []
-    drawn = draw_some([*changes, *habits], seed, "placebo")
-    new = apply(turn, keep_length(turn, [one for one in drawn if not callable(one)]), constraints)
-    return change_prose(new, constraints, [one for one in drawn if callable(one)], MOST_GROWTH)
+    drawn = draw_some(range(len(changes) + len(habits)), seed, "placebo")
+    words = [changes[at] for at in drawn if at < len(changes)]
+    new = apply(turn, keep_length(turn, words), constraints)
+    typography = [habits[at - len(changes)] for at in drawn if at >= len(changes)]
+    return change_prose(new, constraints, typography, MOST_GROWTH)
 
 
 placebo = Attack("placebo", "control: other words and clause order, same tone", rewrite, placebo=True, effect="control")

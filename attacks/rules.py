@@ -125,10 +125,10 @@ def order_options(options: Sequence[str], seed: int, salt: str) -> list[str]:
 
 
 def draw_some(options: Sequence[T], seed: int, salt: str) -> list[T]:
-    """Draw from half of the options (rounded down) to all of them by the seed, at least one, in random order."""
+    """Draw from about half of the options to all of them by the seed, at least one, in random order."""
     draw = random.Random(f"{seed}/{salt}")
     shuffled = draw.sample(list(options), len(options))
-    return shuffled[: draw.randint(max(1, len(shuffled) // 2), max(1, len(shuffled)))]
+    return shuffled[: draw.randint(max(1, (len(shuffled) - 1) // 2), max(1, len(shuffled)))]
 
 
 def keep_length(text: str, groups: Iterable[Sequence[Candidate]]) -> list[Candidate]:
