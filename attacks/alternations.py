@@ -222,7 +222,7 @@ _WORDS = (
     (rf"\bthe primary (?={_POINT})", "the main "),
     (r"\b(a|the) specific (?=[a-z])", r"\1 particular "),
     (r"\b(a|the) particular (?=[a-z])", r"\1 specific "),
-    (r", so (?=(?:the|it|you|we|they|I|he|she|there)\b)", ", and so "),
+    (r"(?<!and)(?<!but)(?<!or), so (?!the story|they say)(?=(?:the|it|you|we|they|I|he|she|there)\b)", ", and so "),
     (r", and so (?=(?:the|it|you|we|they|I|he|she|there)\b)", ", so "),
     (r"\bas a result of (?=(?:the|a|an|its|their|his|her)\b)", "because of "),
     (r"\bis known as\b", "is called"),
