@@ -68,9 +68,6 @@ _PLURAL = (
     r"[a-z]{3,}[^s\Wiu]s(?<!less)"
 )
 _NO_VERB = r"(?<!be )(?<!is )(?<!are )(?<!was )(?<!were )(?<!been )"
-_PLAIN = r"(?<!more )(?<!most )(?<!less )(?<!as )"
-_DONE = r"(?:[a-z]+ed|found|made|given|seen|taken|chosen)\b"
-_PERIOD = r"(?:day|week|month|year|morning|night|time (?:you|the|a|it|they|we|he|she))\b"
 _SPAN = r"(?:(?:few|several|two|three|five|ten) )?(?:decade|year|month|week|day)s?\b"
 _POINT = r"(?:goals?|purpose|reasons?|causes?|difference|differences|source|function|focus|advantage|concern|aim)\b"
 _THEM = r"users|people|us|them|you|individuals|students|developers|businesses|companies"
@@ -200,18 +197,12 @@ _WORDS = (
     (r"\bthe following (?=(?:[a-z]+ )?[a-z]+s:)", "these "),
     (r"\b(follow|following|take|use|try|consider) these (?=(?:[a-z]+ )?[a-z]+s:)", r"\1 the following "),
     (r"\b(is|are) composed of\b", r"\1 made up of"),
-    (rf"{_PLAIN}(?<!how )\boften (?={_DONE})", "frequently "),
-    (rf"{_PLAIN}\bfrequently (?!asked)(?={_DONE})", "often "),
     (r"\bcrucial\b", "vital"),
     (r"\bvital (?!signs|organ|statistics|record)", "crucial "),
-    (r"\bthe entire\b", "the whole"),
-    (r"\bthe whole (?!of\b|number|grain|wheat|point|thing|food|milk)(?=[a-z])", "the entire "),
     (rf"\bcompletely (?={_SORT})", "entirely "),
     (rf"(?<!not )(?<!n['’]t )\bentirely (?={_SORT})", "completely "),
     (r"\bsignificantly (?!different)(?=[a-z])", "considerably "),
     (r"\bconsiderably\b", "significantly"),
-    (rf"(?<!for )(?<!of )(?<!from )\beach (?={_PERIOD})", "every "),
-    (rf"\bevery (?={_PERIOD})", "each "),
     (r"\breduce (?=the risk|stress)", "lower "),
     (r"\breduces (?=the risk|stress)", "lowers "),
     (r"\breducing (?=the risk|stress)", "lowering "),
@@ -239,7 +230,6 @@ _WORDS = (
     (r"(?<!ly )(?<!just )(?<!only )(?<!not )\bbecause of (?=(?:the|its|their|his|her|a)\b)", "due to "),
     (r"\bin spite of\b", "despite"),
     (r"\bdespite (?=(?:the|its|their|his|her|a)\b)", "in spite of "),
-    (r"\binstead of (?=\w{3,}ing\b)", "rather than "),
     (r"\beach other\b", "one another"),
     (r"\bone another\b", "each other"),
     (r"\b(based|depend|depends|depending|relies|rely|focus|focuses) upon\b", r"\1 on"),
