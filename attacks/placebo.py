@@ -8,11 +8,13 @@ choose from, gets another typography.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
 
 from distract import Attack, Constraint
 
-from .alternations import GENERAL, HABITS
 from .controls import change_prose, list_habits
 from .rules import MOST_GROWTH, Candidate, Text, apply, draw_some, keep_length, substitute
 
@@ -73,6 +75,26 @@ _AIM = re.compile(r"\bto (?:avoid|prevent|ensure|make|keep|help)\b")
 _NAME = re.compile(r"I\b|I['’]|[A-Z]\w*[A-Z]")
 
 
+Rule = tuple[re.Pattern[str], str]
+
+
+@cache
+def load_rules() -> tuple[Sequence[Rule], Sequence[Sequence[Rule]]]:
+    """Load the words that may change each on its own, and the habits, each with its ways to change it."""
+    content = tomllib.loads((files(__package__) / "alternations.toml").read_text(encoding="utf-8"))
+    parts = dict[str, str]()
+
+    def fill(pattern: str) -> str:
+        return re.sub(r"<([a-z_]+)>", lambda name: f"(?:{parts[name[1]]})", pattern)
+
+    def compile_all(rules: Sequence[Sequence[str]]) -> list[Rule]:
+        return [(re.compile(fill(pattern), re.I), new) for pattern, new, *_ in rules]
+
+    for name, pattern in content["parts"].items():
+        parts[name] = fill(pattern)
+    return compile_all(content["words"]["rules"]), [compile_all(ways) for ways in content["habits"].values()]
+
+
 def _reorder(text: Text) -> Iterator[Candidate]:
     """Move the first clause or phrase of a sentence to its end, or the last one to its front."""
     for start, end in text.sentences:
@@ -131,9 +153,10 @@ def _lower(words: str) -> str:
 def _list_changes(text: Text) -> Iterator[Sequence[Candidate]]:
     """Yield what may change on its own: a clause, a word, or a habit throughout the text."""
     yield from ([change] for change in (*_reorder(text), *_punctuate(text)))
-    for pattern, new in GENERAL:
+    words, habits = load_rules()
+    for pattern, new in words:
         yield from ([one] for one in substitute(text, pattern, new))
-    for ways in HABITS:
+    for ways in habits:
         yield next(filter(None, (substitute(text, pattern, new) for pattern, new in ways)), [])
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from inspect import getsourcefile, isroutine
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -300,7 +300,8 @@ def checksum(attacks: Sequence[Attack]) -> str:
         with suppress(TypeError):  # built-in code has no file
             source = Path(getsourcefile(code) or __file__)
         # Shipped attacks share the helpers in their folder.
-        files.update(source.parent.glob("*.py") if str(code.__module__).startswith("distract.") else [source])
+        is_shipped = str(code.__module__).startswith("distract.")
+        files.update(chain(source.parent.glob("*.py"), source.parent.glob("*.toml")) if is_shipped else [source])
     digest = hashlib.sha256()
     for file in sorted(files, key=lambda path: (path.name, path.parent.name)):
         digest.update(file.read_bytes())
