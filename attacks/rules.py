@@ -12,12 +12,18 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 from distract import Constraint, constraints as formats, facts
 
 Edit = tuple[int, int, str]
 Candidate = tuple[Edit, ...]
 Span = tuple[int, int]
+
+T = TypeVar("T")
+
+MOST_GROWTH = 0.05
+"""Maximum change of the length of a text, in characters and in words, by edits that must not show in it."""
 
 TRIALS = 400
 """Maximum texts to check against the constraints for one rewrite, so that the time stays linear."""
@@ -118,6 +124,30 @@ def order_options(options: Sequence[str], seed: int, salt: str) -> list[str]:
     return random.Random(f"{seed}/{salt}").sample(list(options), len(options))
 
 
+def draw_some(options: Sequence[T], seed: int, salt: str) -> list[T]:
+    """Draw from about half of the options to all of them by the seed, at least one, in random order."""
+    draw = random.Random(f"{seed}/{salt}")
+    shuffled = draw.sample(list(options), len(options))
+    return shuffled[: draw.randint(max(1, (len(shuffled) - 1) // 2), max(1, len(shuffled)))]
+
+
+def keep_length(text: str, groups: Iterable[Sequence[Candidate]]) -> list[Candidate]:
+    """Take groups of candidates, each whole, as long as none overlap and the length stays almost the same."""
+    allowed = MOST_GROWTH * len(text), MOST_GROWTH * len(text.split())
+    growth, taken, kept = (0, 0), list[Span](), list[Candidate]()
+    for group in groups:
+        edits = [candidate[0] for candidate in group]
+        more = [
+            (len(new) - (end - start), len(new.split()) - len(text[start:end].split())) for start, end, new in edits
+        ]
+        total = growth[0] + sum(one[0] for one in more), growth[1] + sum(one[1] for one in more)
+        if all(abs(size) <= most for size, most in zip(total, allowed, strict=True)):
+            fitting = [one for one in group if _take_span(taken, *one[0][:2])]
+            kept += fitting
+            growth = total if fitting else growth
+    return kept
+
+
 def opening(text: Text, sentences: Iterable[str]) -> Candidate:
     """Propose an opening sentence: inside the first paragraph if that is prose, else above it."""
     low = facts.core(text.text)[0]
@@ -213,17 +243,17 @@ def apply(text: str, candidates: Iterable[Candidate], constraints: Sequence[Cons
 
 def _drop_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Leave out candidates whose best edit overlaps that of an earlier candidate."""
-    distinct: list[Candidate] = []
     taken: list[Span] = []
-    for candidate in candidates:
-        if candidate:
-            start, end, _ = candidate[0]
-            index = bisect_left(taken, (start, end))
-            before, after = taken[index - 1 : index] if index else [], taken[index : index + 1]
-            if not any(start < e and s < end for s, e in (*before, *after)):
-                taken.insert(index, (start, end))
-                distinct.append(candidate)
-    return distinct
+    return [candidate for candidate in candidates if candidate and _take_span(taken, *candidate[0][:2])]
+
+
+def _take_span(taken: list[Span], start: int, end: int) -> bool:
+    """Insert a span into sorted ones unless it overlaps one of them; return whether it was inserted."""
+    index = bisect_left(taken, (start, end))
+    if any(start < e and s < end for s, e in taken[max(index - 1, 0) : index + 1]):
+        return False
+    taken.insert(index, (start, end))
+    return True
 
 
 def _render(text: str, edits: Iterable[Edit]) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
+from functools import partial, reduce
 from types import NoneType
 from typing import Literal, get_args
 
@@ -100,6 +101,7 @@ class Attack:
         layers: the layers of fidelity that apply; by default all that its effect allows.
         adds: the sentences that ``rewrite`` or ``write`` may add, beside those that say nothing about a subject.
         depends: what the plan reads, beside the case: ``response``, ``rival``. A rewrite is written once for each.
+        parts: the controls that it is joined of, in the order in which they rewrite; see ``join_controls``.
         max_new_content: decides nothing any more.
         truth: the former name of ``effect``.
     """
@@ -124,6 +126,7 @@ class Attack:
     layers: tuple[Layer, ...] | None = field(default=None, kw_only=True)
     adds: tuple[str, ...] = field(default=(), kw_only=True)
     depends: tuple[Literal["response", "rival"], ...] = field(default=("response",), kw_only=True)
+    parts: tuple[Attack, ...] = field(default=(), kw_only=True)
     truth: InitVar[str] = field(default="", kw_only=True)
 
     def __post_init__(self, max_new_content: float | None, truth: str) -> None:
@@ -180,3 +183,31 @@ class Attack:
         object.__setattr__(self, "effect", effect)
         object.__setattr__(self, "control", effect == "control")
         object.__setattr__(self, "family", self.family or effect)
+
+
+def join_controls(controls: Sequence[Attack]) -> Attack:
+    """Join controls that rules write into one that applies each to the text of the one before, all with one seed.
+
+    What keeps less comes first, whatever the order of the names: other words, then typography, then a sentence more.
+    """
+    order = get_args(Kept)
+    parts = tuple(sorted({*controls}, key=lambda one: (order.index(one.keeps), one.name)))
+    for part in parts:
+        if not (part.control and part.write is None and part.restore is None):
+            raise ValueError(f"{part.name} does not join others: expected controls that rules write into a text")
+    if len(parts) == 1:
+        return parts[0]
+    return Attack(
+        "+".join(part.name for part in parts),
+        f"control: {' and '.join(part.name for part in parts)} in one",
+        partial(_rewrite_in_turn, parts),
+        placebo=any(part.placebo for part in parts),
+        effect="control",
+        keeps=parts[0].keeps,
+        adds=tuple(sentence for part in parts for sentence in part.adds),
+        parts=parts,
+    )
+
+
+def _rewrite_in_turn(parts: Sequence[Attack], turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
+    return reduce(lambda text, part: part.rewrite(text, constraints, seed), parts, turn)

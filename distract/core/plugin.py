@@ -26,7 +26,8 @@ def spell_name(text: str) -> str:
 
 def check_plugin(kind: str, plugin: object, **fields: Any) -> None:
     name = getattr(plugin, "name", None)
-    if type(name) is not str or not NAME_PATTERN.fullmatch(name):
+    parts = getattr(plugin, "parts", ())  # a plug-in joined of others has their names
+    if type(name) is not str or not (NAME_PATTERN.fullmatch(name) or name == "+".join(part.name for part in parts)):
         rule = "expected a name of at most 64 lower-case letters, digits and hyphens"
         raise ValueError(f"{kind} {reprlib.repr(name)}: {rule}")
     for attribute, expected in fields.items():

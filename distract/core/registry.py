@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from distract.core import files, prompts
-from distract.core.attack import Attack, name_effect
+from distract.core.attack import Attack, join_controls, name_effect
 from distract.core.backend import Backend, OwnBackend, own_protocols
 from distract.core.errors import DistractError, UnknownName, UsageError, guard_plugin, redirect_output
 from distract.core.plan import Plan, tap
@@ -59,20 +59,34 @@ _PLAIN = str | int | float | None
 
 
 class Plugins(Mapping[str, P]):
-    """The plug-ins of a group by name; a shipped one loads when it is looked up."""
+    """The plug-ins of a group by name; a shipped one loads when it is looked up.
+
+    Controls joined by plus signs, as in ``placebo+typography``, can be looked up too, and are not listed.
+    """
 
     def __init__(self, kind: type[P], shipped: Mapping[str, Mapping[str, Any]], others: Mapping[str, P]) -> None:
         self._kind, self._shipped, self._loaded = kind, shipped, dict(others)
         self._names = dict.fromkeys(sorted({*shipped, *others}))
 
     def __getitem__(self, name: str) -> P:
+        if name in self and name not in self._names:
+            self._loaded[name] = cast(P, join_controls([cast(Attack, self[part]) for part in name.split("+")]))
         if name not in self._loaded:
             module = _import_plugin(self._shipped[name]["module"])
             self._loaded |= {one.name: one for one in _find_plugins(module, self._kind) if one.name not in self._loaded}
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return name in self._names or (isinstance(name, str) and self._is_joined(name))
+
+    def _is_joined(self, name: str) -> bool:
+        parts = name.split("+")
+        if self._kind is not Attack or len(parts) == 1 or not {*parts} <= self._names.keys() - {BASELINE}:
+            return False
+        try:
+            return join_controls([cast(Attack, self[part]) for part in parts]).name == name
+        except ValueError:
+            return False
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -217,7 +231,15 @@ def choose_protocols(
 
 
 def get_attack(name: str) -> Attack:
-    return find_plugin("distract.attacks", Attack, "attack", name, attacks())
+    """Look up an attack, or controls joined by plus signs in any order; each may be in a file of the user's own."""
+    known = attacks()
+    names = [name] if name in known else [part.strip() for part in name.split("+")]
+    parts = [find_plugin("distract.attacks", Attack, "attack", part, known) for part in names]
+    own = [part for part in parts if part.name != BASELINE] or parts[:1]
+    try:
+        return join_controls(own) if len(own) > 1 else own[0]
+    except ValueError as error:
+        raise UsageError(f"attack {name!r}: {error}") from error
 
 
 def list_attacks(name: str) -> tuple[str, ...]:

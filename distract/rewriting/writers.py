@@ -14,12 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from inspect import getsourcefile, isroutine
+from itertools import chain, combinations, product
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from distract.core import edits, plain_text
-from distract.core.attack import Attack, WritingTask
+from distract.core import edits, plain_text, registry
+from distract.core.attack import Attack, WritingTask, join_controls
 from distract.core.errors import UnknownName
 from distract.core.plan import Plan, gather
 from distract.core.records import Case, Evidence, Response, Rewrite, slug
@@ -36,6 +37,9 @@ LASTING = ("no text", "truncated", "verifier")
 REMEMBERED = 4096
 """Size of the caches of rewrites by rule and of inspections: an estimate repeats them for each protocol, as does the
 run."""
+
+ROUNDS = 25
+"""Seeds with which each control may rewrite a response in search of another text."""
 
 DRAWN = "drawn"
 """Generator name of drawn rewrites (``distract.testing.strategies``): parts of a rewrite by rule, never inspected."""
@@ -119,6 +123,23 @@ def set_task(case: Case, original: Response, attack: Attack, seed: int, rival: R
     number = int.from_bytes(hashlib.sha256("\x1e".join(parts).encode()).digest()[:4], "big")
     shown = original if "response" in attack.depends else replace(original, turns=("",) * len(original.turns))
     return WritingTask(case, shown, rival, number, run_seed=seed)
+
+
+def list_arms(case: Case, original: Response, count: int, seed: int) -> Plan[list[Rewrite]]:
+    """Write up to ``count`` controls of a response, no two alike, in a fixed order: each placebo, then those joined.
+
+    A text that has fewer gets fewer, so that as many tries of an attack can be compared with as many of its control.
+    """
+    placebos = registry.attacks().where(lambda one: one["placebo"] and not one["asks"])
+    groups = (group for size in range(1, len(placebos) + 1) for group in combinations(placebos, size))
+    controls, arms = [join_controls(group) for group in groups], dict[tuple[str, ...], Rewrite]()
+    for turn, control in product(range(ROUNDS), controls):
+        if len(arms) >= count:
+            break
+        arm = yield from rewrite(WRITERS["rules"], case, original, control, seed + turn)
+        if arm and arm.is_accepted and arm.response.turns != original.turns:
+            arms.setdefault(arm.response.turns, arm)
+    return [*arms.values()]
 
 
 def _merit(candidate: Rewrite, attack: Attack, case: Case) -> tuple[bool, int, float]:
@@ -271,7 +292,7 @@ def checksum(attacks: Sequence[Attack]) -> str:
     for module_file in (__file__, constraints.__file__, fidelity.__file__):
         folder = Path(str(module_file)).parent
         files.update(*(folder.glob(pattern) for pattern in ("*.py", "*.toml")))
-    for attack in attacks:
+    for attack in (part for one in attacks for part in one.parts or (one,)):
         rule: Any = attack.write or attack.rewrite
         code: Any = rule.func if isinstance(rule, partial) else rule
         code = code if isroutine(code) else type(code)
@@ -279,7 +300,8 @@ def checksum(attacks: Sequence[Attack]) -> str:
         with suppress(TypeError):  # built-in code has no file
             source = Path(getsourcefile(code) or __file__)
         # Shipped attacks share the helpers in their folder.
-        files.update(source.parent.glob("*.py") if str(code.__module__).startswith("distract.") else [source])
+        is_shipped = str(code.__module__).startswith("distract.")
+        files.update(chain(source.parent.glob("*.py"), source.parent.glob("*.toml")) if is_shipped else [source])
     digest = hashlib.sha256()
     for file in sorted(files, key=lambda path: (path.name, path.parent.name)):
         digest.update(file.read_bytes())

@@ -112,7 +112,7 @@ def parse_attacks(names: Iterable[str]) -> list[Attack | Degradation]:
 
 
 def parse_attack(name: str) -> Attack | Degradation:
-    """Parse a value of ``--attack``: an attack, a severity, or both joined by a plus sign in either order."""
+    """Parse a value of ``--attack``: attacks joined by plus signs in any order, one of them may be a severity."""
     parts = (
         [registry.get_attack(name)]
         if name in registry.attacks()
@@ -123,8 +123,13 @@ def parse_attack(name: str) -> Attack | Degradation:
     others = [part for part in others if part.name != BASELINE or len(parts) == 1]
     if len(lower) == 1 and (bad := [part for part in others if part.effect not in ("same", "control")]):
         raise UsageError(f"attack {name!r}: {bad[0].name} is no style; severity_accuracy is about styles only")
+    if len(others) > 1 and len(lower) < 2 and all(part.control for part in others):
+        others = [registry.get_attack("+".join(part.name for part in others))]
     if len(lower) == 1 and len(others) < 2:
         return Degradation(lower[0], *others)
-    if len(parts) > 1:
-        raise UsageError(f"attack {name!r}: expected one severity and one distractor, as in severity-2+assertiveness")
-    return parts[0]
+    if len(lower) + len(others) > 1:
+        raise UsageError(
+            f"attack {name!r}: expected one severity and one distractor, as in severity-2+assertiveness, or controls, "
+            "as in placebo+typography"
+        )
+    return (others or parts)[0]

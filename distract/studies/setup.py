@@ -145,8 +145,8 @@ class Setup:
 def _list_names(protocols: Iterable[Protocol], parameters: Mapping[str, Any]) -> Iterator[str]:
     """List the plug-ins that the parameters of a run name."""
     yield from (protocol.name for protocol in protocols)
-    yield from (part for name in parameters.get("degradations", ()) for part in name.split("+"))
-    yield from parameters.get("attacks", ())
+    treatments = (*parameters.get("degradations", ()), *parameters.get("attacks", ()))
+    yield from (part for name in treatments for part in name.split("+"))
     yield from (system["name"] for system in parameters.get("systems", ()))
 
 

@@ -251,7 +251,9 @@ def select(
         "compared": sorted(scope.compared),
         "controls": [attack.name for attack in scope.attacks if attack.control] + resampled,
         # A wrapper shows how a judge takes more text, not how it takes other words.
-        "placebos": [attack.name for attack in scope.attacks if attack.placebo and attack.keeps == "meaning"],
+        "placebos": [
+            attack.name for attack in scope.attacks if attack.placebo and attack.keeps == "meaning" and not attack.adds
+        ],
         "effects": {attack.name: attack.effect for attack in scope.attacks},
         "families": {attack.name: attack.family for attack in scope.attacks},
         # Record it only if set, so that other runs keep their identity.
