@@ -44,9 +44,10 @@ def test_each_order_changes_its_example_and_no_other_sense() -> None:
 
 @each(
     "text, expected",
-    ("It was late, and the sun was low.", " "), ("It was late, but you can go.", " "), ("They sell figs, and plums.", None),
+    ("It was late, and the sun was low.", " "), ("It was late, but you can go.", " "),
     ("It was late but it is dry.", ", "), ("My aunt and I are late.", None), ("Nothing but the sun is up.", None),
-    ("When it rains, and it is cold, we stay.", None), ("Tell me if it rains, and it is cold.", None),
+    ("They sell figs, and plums.", None), ("When it rains, and it is cold, we stay.", None),
+    ("Tell me if it rains, and it is cold.", None),
 )  # fmt: skip
 def test_comma_between_two_clauses(text: str, expected: str | None) -> None:
     assert [edit[2] for (edit,) in punctuate(Text(text))] == ([] if expected is None else [expected])
@@ -55,7 +56,8 @@ def test_comma_between_two_clauses(text: str, expected: str | None) -> None:
 @each(
     "text, expected",
     ('He said "no" twice.', {"He said “no” twice."}), ("It’s “on”.", {"It's “on”.", 'It’s "on".', "It's \"on\"."}),
-    ("Wait for the next bus to town... and then go", {"Wait for the next bus to town… and then go"}), ("a tall - old - tree", {"a tall – old – tree"}),
+    ("Wait for the next bus to town... and go", {"Wait for the next bus to town… and go"}),
+    ("a tall - old - tree", {"a tall – old – tree"}),
     ("It is dry. We go now", {"It is dry.  We go now"}), ("It is dry.  We go now", {"It is dry. We go now"}),
     ("Ask Mr. Bean or Dr. Who now!", set()), ("Он ушёл. Она спит!", {"Он ушёл.  Она спит!"}),
     ("It is dry.", {"It is dry"}), ("It is dry", {"It is dry."}), ("What is it?", set()), ("漢字です。", set()),
@@ -72,27 +74,28 @@ def test_typography_keeps_the_format() -> None:
     assert len(texts) > 1
 
 
-def list_texts(count: int) -> Iterator[tuple[str, str, tuple[Constraint, ...]]]:
-    """Prompt, answer and requirements, from all parts of the embedded set."""
+def list_texts(count: int) -> Iterator[tuple[str, tuple[Constraint, ...]]]:
+    """Answers with their requirements, from all parts of the embedded set."""
     cases = tweakset()
     for case in cases[:: len(cases) // count]:
         responses: Sequence[dict[str, str]] = case["responses"]  # type: ignore[assignment]
-        yield str(case["prompt"]), responses[0]["text"], tuple(map(parse, case["constraints"]))  # type: ignore[arg-type]
+        yield responses[0]["text"], tuple(map(parse, case["constraints"]))  # type: ignore[arg-type]
 
 
 def test_placebo_changes_nearly_every_text_into_many_of_one_length() -> None:
     changed, distinct = list[bool](), list[int]()
-    for _, text, required in list_texts(20):
-        texts = [PLACEBO.rewrite(text, required, seed) for seed in range(25)]
-        assert texts[:3] == [PLACEBO.rewrite(text, required, seed) for seed in range(3)]
+    for text, required in list_texts(8):
+        texts = [PLACEBO.rewrite(text, required, seed) for seed in range(12)]
+        assert texts[:1] == [PLACEBO.rewrite(text, required, 0)]
         for new in texts:
             assert [check(one, new) for one in required] == [check(one, text) for one in required]
-            assert abs(len(new) - len(text)) <= max(1, 0.06 * len(text))
+            # Words and typography may each change the length.
+            assert abs(len(new) - len(text)) <= 0.1 * len(text)
             assert abs(len(new.split()) - len(text.split())) <= 0.05 * len(text.split())
         changed.append(texts[0] != text)
         distinct.append(len({*texts} - {text}))
-    assert sum(changed) >= 0.95 * len(changed)
-    assert median(distinct) >= 8
+    assert all(changed)
+    assert median(distinct) >= 5
 
 
 def test_placebo_in_other_languages_keeps_the_words() -> None:
