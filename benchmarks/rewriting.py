@@ -2,17 +2,21 @@
 
 The responses are those of the embedded set, repeated with other seeds. First the attacks share them in turn; then each
 of the slowest attacks rewrites all of them alone. An attack that needs a model is left out.
+
+``--control NAME`` prints instead how much a control changes in the responses of each ``--data``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 from pathlib import Path
+from statistics import fmean, median
 
 from distract.core import registry
 from distract.core.attack import Attack
@@ -20,8 +24,14 @@ from distract.core.files import write
 from distract.core.plan import PlanResult, step
 from distract.core.records import Case, Response
 from distract.data import datasets
+from distract.data.language import name_language
 from distract.rewriting.attack_calls import inspect_rewrite
 from distract.rewriting.writers import WRITERS, set_task
+
+SHORT, LONG, SEEDS = 12, 40, 25
+"""Words of the shortest text that a control is to change, and of one with many rewrites; seeds to try."""
+
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.S)
 
 Task = tuple[Attack, Case, Response, Response, int]
 
@@ -65,13 +75,44 @@ def measure(tasks: Sequence[Task]) -> tuple[Counter[str], Counter[str], Counter[
     return writing, inspection, accepted
 
 
+def describe_control(attack: Attack, data: str) -> str:
+    """Count how many responses a control changes, and into how many texts; how long they are, and how many are bad."""
+    pairs = [(case, one) for case in datasets.load(data).cases for one in case.originals]
+    lengths = {pair: len(_CODE.sub("", pair[1].text).split()) for pair in pairs}
+    english = [pair for pair in pairs if lengths[pair] >= SHORT and name_language(_CODE.sub("", pair[1].text)) == "en"]
+    changed, distinct, growth, rejected, put_back = 0, list[int](), list[float](), 0, 0
+    for case, original in english:
+        rewrites = [rewrite((attack, case, original, original, seed)) for seed in range(SEEDS)]
+        texts = (case.prompt, original.turns, rewrites[0], case.constraints, f"case {case.id!r}")
+        inspection = inspect_rewrite(attack, *texts, is_ruled=True)
+        rejected += bool(inspection.reasons)
+        put_back += "put_back" in dict(inspection.evidence)
+        changed += inspection.turns != original.turns and not inspection.reasons
+        growth.append(len("".join(rewrites[0])) / len("".join(original.turns)) - 1)
+        if lengths[case, original] >= LONG:
+            distinct.append(len({*rewrites} - {original.turns}))
+    shares = [f"{part / len(english):.1%}" for part in (changed, rejected, put_back)]
+    most = max(map(abs, growth))
+    return f"{len(english):5} {shares[0]:>7} {median(distinct):8g} {fmean(growth):+7.1%} {most:6.1%} {shares[1]:>8} {shares[2]:>8}"
+
+
 def main() -> None:
     """Measure and print the seconds of each attack."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--responses", type=int, default=10_000)
     parser.add_argument("--alone", type=int, default=3, help="number of the slowest attacks to measure alone")
     parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument("--control", help="control to describe instead")
+    parser.add_argument("--data", action="append", help="data set for --control; may be repeated")
     options = parser.parse_args()
+    if options.control:
+        heads = "texts changed distinct  growth   most rejected put back"
+        print(
+            f"{heads}  {options.control}: English texts of {SHORT} words or more; distinct of {SEEDS}, median of {LONG}+"
+        )
+        for data in options.data or ["tweakset"]:
+            print(describe_control(registry.get_attack(options.control), data), "", data, flush=True)
+        return
     attacks = [one for one in registry.attacks().values() if not one.asks]
     tasks = [*make_tasks(attacks, options.responses)]
     shares = Counter(attack.name for attack, *_ in tasks)
