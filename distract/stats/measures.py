@@ -95,7 +95,7 @@ _ROWS = (
         known=_at_tie(0.5), unread=lambda trial: 0.0, needs="winners", replaces="robust_accuracy",
         compared=True, column="both",
         legend="right before, after the loser's rewrite and after the winner's, in %",
-        first="most often right before and after the rewrite of either response",
+        first="most often right before and after both rewrites",
         more=" of the labelled pairs whose rewrites were both accepted; a tie before counts half",
     ),
     Measure(
