@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from math import inf
 
@@ -90,7 +90,12 @@ def _replace(pattern: str, new: str) -> Change:
 
 def _by_line(change: Change) -> Change:
     """Leave lines that may be code or formulas alone."""
-    return lambda prose: "\n".join(line if _CODE_LINE.search(line) else change(line) for line in prose.split("\n"))
+    return lambda prose: "\n".join(line if _is_code(line) else change(line) for line in prose.split("\n"))
+
+
+@lru_cache(1024)
+def _is_code(line: str) -> bool:
+    return _CODE_LINE.search(line) is not None
 
 
 def _end_items(prose: str) -> str:
@@ -137,7 +142,7 @@ _HABITS: Sequence[Sequence[Change]] = (
 def _toggle_stop(prose: str) -> str:
     """End the only sentence of a text without its full stop, or with one: the last resort for a short text."""
     match = re.fullmatch(r"((?:[^.!?…\n]|\d\.\d)*[\w\]])(\.?)(\s*)", prose)
-    return f"{match[1]}{'' if match[2] else '.'}{match[3]}" if match and not _CODE_LINE.search(match[1]) else prose
+    return f"{match[1]}{'' if match[2] else '.'}{match[3]}" if match and not _is_code(match[1]) else prose
 
 
 def change_prose(turn: str, constraints: Sequence[Constraint], changes: Iterable[Change], growth: float = inf) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import islice
 
 from distract import Attack, Constraint
 
@@ -89,20 +90,22 @@ def _lower(words: str) -> str:
     return words if _NAME.match(words) else words[:1].lower() + words[1:]
 
 
-def _list_changes(text: Text) -> Iterator[Sequence[Candidate]]:
-    """Yield what may change on its own: a clause, a word, or a habit throughout the text."""
-    yield from ([change] for change in (*reorder(text), *punctuate(text)))
-    for pattern, new in load_rules().words:
-        yield from ([one] for one in substitute(text, pattern, new))
-    for ways in load_rules().habits:
-        yield next(filter(None, (substitute(text, pattern, new) for pattern, new in ways)), [])
+@lru_cache(64)  # a run needs it for each seed and turn of a search
+def _list_changes(turn: str) -> Sequence[Sequence[Candidate]]:
+    """List what may change on its own within the length: a clause, a word, or a habit throughout the text."""
+    if _VERSE.search(_CODE.sub("", turn)):
+        return []  # other words would break metre and rhyme
+    text, rules = Text(turn), load_rules()
+    changes: list[Sequence[Candidate]] = [[change] for change in (*reorder(text), *punctuate(text))]
+    changes += [[change] for pattern, new in rules.words for change in substitute(text, pattern, new)]
+    for ways in rules.habits:
+        changes += islice(filter(None, (substitute(text, pattern, new) for pattern, new in ways)), 1)
+    return [change for change in changes if keep_length(turn, [change])]
 
 
 def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     """Change some of the clauses, words and habits that the format and the length allow."""
-    changes = list[Sequence[Candidate]]()
-    if not _VERSE.search(_CODE.sub("", turn)):  # other words would break metre and rhyme
-        changes = [change for change in _list_changes(Text(turn)) if change and keep_length(turn, [change])]
+    changes = _list_changes(turn)
     habits = list_habits(turn, seed) if len(changes) < FEW else []
     drawn = draw_some(range(len(changes) + len(habits)), seed, "placebo")
     words = [changes[at] for at in drawn if at < len(changes)]

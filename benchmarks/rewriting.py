@@ -92,8 +92,8 @@ def describe_control(attack: Attack, data: str) -> str:
         if lengths[case, original] >= LONG:
             distinct.append(len({*rewrites} - {original.turns}))
     shares = [f"{part / len(english):.1%}" for part in (changed, rejected, put_back)]
-    most = max(map(abs, growth))
-    return f"{len(english):5} {shares[0]:>7} {median(distinct):8g} {fmean(growth):+7.1%} {most:6.1%} {shares[1]:>8} {shares[2]:>8}"
+    lengths_of = f"{fmean(growth):+7.1%} {max(map(abs, growth)):6.1%}"
+    return f"{len(english):5} {shares[0]:>7} {median(distinct):8g} {lengths_of} {shares[1]:>8} {shares[2]:>8}"
 
 
 def main() -> None:
@@ -106,10 +106,10 @@ def main() -> None:
     parser.add_argument("--data", action="append", help="data set for --control; may be repeated")
     options = parser.parse_args()
     if options.control:
-        heads = "texts changed distinct  growth   most rejected put back"
         print(
-            f"{heads}  {options.control}: English texts of {SHORT} words or more; distinct of {SEEDS}, median of {LONG}+"
+            f"{options.control}: English of {SHORT} words or more; distinct texts of {SEEDS} if it has {LONG} or more"
         )
+        print("texts changed distinct  growth   most rejected put back  data")
         for data in options.data or ["tweakset"]:
             print(describe_control(registry.get_attack(options.control), data), "", data, flush=True)
         return

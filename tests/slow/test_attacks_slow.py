@@ -1,12 +1,13 @@
 """The rule attacks on long texts and real data, their checksum, the placebo, and the checks of rewrites."""
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 
 import pytest
 from builders import finish, select, set_up
@@ -91,8 +92,8 @@ def test_rewrites_are_faithful_and_keep_constraints() -> None:
 
 def test_length_stays() -> None:
     growth = [len(new) / len(text) - 1 for _, text, new, _ in rewrites()]
-    assert max(map(abs, growth)) < 0.03
-    assert abs(fmean(growth)) < 0.002
+    assert max(map(abs, growth)) < 0.05
+    assert abs(fmean(growth)) < 0.01
 
 
 @pytest.mark.parametrize(("attack", "mean", "most"), list(zip(DISTRACTORS, (0, 2, 0), (0, 9, 0), strict=True)))
@@ -106,8 +107,28 @@ def test_no_feature_of_a_distractor_moves(attack: Attack, mean: float, most: flo
 
 def test_most_texts_change() -> None:
     changed = [new != text for _, text, new, _ in rewrites()]
-    assert fmean(changed[::4]) >= 0.85
-    assert fmean(changed) >= 0.8
+    assert fmean(changed[::4]) >= 0.95
+    assert fmean(changed) >= 0.95
+
+
+NATURAL = Path(__file__).parents[3] / "shared" / "data" / "llmbar" / "Natural" / "dataset.json"
+
+
+@pytest.mark.skipif(not NATURAL.is_file(), reason=f"LLMBar is not in {NATURAL}")
+def test_answers_of_others_change_into_many_texts_of_one_length() -> None:
+    changed, distinct = list[bool](), list[int]()
+    for pair in json.loads(NATURAL.read_text(encoding="utf-8")):
+        for text in (pair["output_1"], pair["output_2"]):
+            texts = [PLACEBO.rewrite(text, (), seed) for seed in range(25)]
+            assert not inspect_rewrite(PLACEBO, (pair["input"],), (text,), texts[:1], (), "c", is_ruled=True).reasons
+            # A short text may lose or gain its full stop; words and typography may each change the length.
+            assert all(abs(len(new) - len(text)) <= max(1, 0.1 * len(text)) for new in texts)
+            if len(text.split()) >= 12:
+                changed.append(texts[0] != text)
+            if len(text.split()) >= 40:
+                distinct.append(len({*texts} - {text}))
+    assert fmean(changed) >= 0.93  # some are bare code
+    assert median(distinct) >= 8
 
 
 CODE = (

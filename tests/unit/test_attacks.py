@@ -209,7 +209,7 @@ EVERY = [one for one in registry.attacks().values() if one.severity is None and 
 PROMPT = ("How do I get to the coast, and what do I need?", "And by bus?", "Thanks!")
 RIVAL = Response("y", ("Blue is a calm colour.",))
 FIXED = {
-    "none", "null", "placebo", "bullets", "bold", "newlines", "prose", "json", "fake-verdict", "rival-claim", "empty",
+    "none", "null", "bullets", "bold", "newlines", "prose", "json", "fake-verdict", "rival-claim", "empty",
     "null-model", "restated-question",
 }  # fmt: skip
 """Attacks without options."""
@@ -296,7 +296,8 @@ def test_format_stays_as_it_was(attack: Attack, part: int) -> None:
 def test_seed_decides(attack: Attack) -> None:
     for turns in (*TEXTS.values(),)[:12]:
         assert write(attack, turns, 3) == write(attack, turns, 3)
-    texts = {write(attack, GROUPS["English"]["prose"], seed) for seed in range(30)}
+    turns = ('It\'s "late".\n\n- one plum\n- two figs',) if attack.name == "typography" else GROUPS["English"]["prose"]
+    texts = {write(attack, turns, seed) for seed in range(30)}
     assert (len(texts) > 1) == (attack.name not in FIXED)
 
 

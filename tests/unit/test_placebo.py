@@ -56,7 +56,7 @@ def test_comma_between_two_clauses(text: str, expected: str | None) -> None:
 @each(
     "text, expected",
     ('He said "no" twice.', {"He said “no” twice."}), ("It’s “on”.", {"It's “on”.", 'It’s "on".', "It's \"on\"."}),
-    ("Wait for the next bus to town... and go", {"Wait for the next bus to town… and go"}),
+    ("Wait here for the next bus to the town... and go", {"Wait here for the next bus to the town… and go"}),
     ("a tall - old - tree", {"a tall – old – tree"}),
     ("It is dry. We go now", {"It is dry.  We go now"}), ("It is dry.  We go now", {"It is dry. We go now"}),
     ("Ask Mr. Bean or Dr. Who now!", set()), ("Он ушёл. Она спит!", {"Он ушёл.  Она спит!"}),
@@ -76,10 +76,9 @@ def test_typography_keeps_the_format() -> None:
 
 def list_texts(count: int) -> Iterator[tuple[str, tuple[Constraint, ...]]]:
     """Answers with their requirements, from all parts of the embedded set."""
-    cases = tweakset()
+    cases: Sequence[Any] = tweakset()
     for case in cases[:: len(cases) // count]:
-        responses: Sequence[dict[str, str]] = case["responses"]  # type: ignore[assignment]
-        yield responses[0]["text"], tuple(map(parse, case["constraints"]))  # type: ignore[arg-type]
+        yield case["responses"][0]["text"], tuple(map(parse, case["constraints"]))
 
 
 def test_placebo_changes_nearly_every_text_into_many_of_one_length() -> None:

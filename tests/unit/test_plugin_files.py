@@ -254,7 +254,7 @@ def test_a_control_says_so() -> None:
 def test_shipped_attacks_state_their_effect() -> None:
     effects: dict[str, Any] = {name: attack.effect for name, attack in registry.attacks().items()}
     assert {name for name, effect in effects.items() if effect == "control"} == {
-        *["filler", "none", "null", "placebo", "rewrite"]
+        *["filler", "none", "null", "placebo", "rewrite", "typography"]
     }
     assert {name for name, effect in effects.items() if effect == "worse"} == {"severity-1", "severity-2", "severity-3"}
     assert {effects[name] for name in ("assertiveness", "prolixity", "sycophancy")} == {"same"}
