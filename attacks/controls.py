@@ -141,7 +141,7 @@ _HABITS: Sequence[Sequence[Change]] = (
 
 def _toggle_stop(prose: str) -> str:
     """End the only sentence of a text without its full stop, or with one: the last resort for a short text."""
-    match = re.fullmatch(r"((?:[^.!?…\n]|\d\.\d)*[\w\]])(\.?)(\s*)", prose)
+    match = re.fullmatch(r"((?:[^.!?…\n]|\d\.\d)*[\w\]])(?<!etc)(?<!Inc)(?<!Jr)(\.?)(\s*)", prose)
     return f"{match[1]}{'' if match[2] else '.'}{match[3]}" if match and not _is_code(match[1]) else prose
 
 

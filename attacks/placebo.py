@@ -92,9 +92,11 @@ def _lower(words: str) -> str:
 
 
 def _is_short(text: Text, position: int) -> bool:
-    """Whether a sentence has so few words that it seems another one if a word changes."""
+    """Whether a sentence or a line has so few words that it seems another one if a word changes."""
     at = text.sentence_at(position)
-    return at is not None and len(text.text[slice(*text.sentences[at])].split()) < FEW
+    begin, end = text.text.rfind("\n", 0, position) + 1, text.text.find("\n", position)
+    span = (begin, None if end < 0 else end) if at is None else text.sentences[at]
+    return len(text.text[slice(*span)].split()) < FEW
 
 
 @lru_cache(64)  # a run needs it for each seed and turn of a search
