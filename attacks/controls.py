@@ -73,7 +73,8 @@ def _tighten_lists(prose: str) -> str:
 
 
 _CODE_LINE = re.compile(
-    r"[{}\\\t`]|^ {4}|://|;\s*$|\w\(|\w\[|</?[a-z]|^\s*[|\"]|[-+*/=!<>]=|^\s*[\w.]+ ?=|\" \+|\+ \"|"
+    r"[{}\\\t`]|^ {4}|://|;\s*$|^\s*[\w.]+\(|\w\([^()]*\)\s*[:;]?\s*$|\w\[|</?[a-z]|^\s*[|\"]|"
+    r"[-+*/=!<>]=|^\s*[\w.]+ ?=|\" \+|\+ \"|"
     r"^\s*(?:def|class|return|import|from|for|while|if|elif|else|try|print|var|let|const|SELECT)\b[^.?!]*$"
 )
 _STRAIGHT = re.compile(r'(?<![\w"])"(?=[^\s"])([^"]*[^\s"])"(?![\w"])')
@@ -141,7 +142,7 @@ _HABITS: Sequence[Sequence[Change]] = (
 
 def _toggle_stop(prose: str) -> str:
     """End the only sentence of a text without its full stop, or with one: the last resort for a short text."""
-    match = re.fullmatch(r"((?:[^.!?…\n]|\d\.\d)*[\w\]])(\.?)(\s*)", prose)
+    match = re.fullmatch(r"((?:[^.!?…\n]|\d\.\d)*[\w\])])(?<!etc)(?<!Inc)(?<!Jr)(\.?)(\s*)", prose)
     return f"{match[1]}{'' if match[2] else '.'}{match[3]}" if match and not _is_code(match[1]) else prose
 
 

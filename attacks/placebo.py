@@ -79,8 +79,9 @@ def punctuate(text: Text) -> Iterator[Candidate]:
     for start, end in text.sentences:
         sentence = text.text[start:end]
         number = sentence.count(",")
-        match = commas["omitted" if number == 0 else "written"].search(sentence) if number < 2 else None
-        if match and not commas["inner"].search(sentence[: match.start()]):
+        match = commas["written" if number else "omitted"].search(sentence) if number < 2 else None
+        before = sentence[: match.start()] if match else ""
+        if match and not commas["inner"].search(before) and (number or commas["verb"].search(before)):
             at = start + match.start()
             if text.free(at, start + match.end()):
                 yield ((at, at + 1 + number, " " if number else ", "),)
@@ -90,6 +91,14 @@ def _lower(words: str) -> str:
     return words if _NAME.match(words) else words[:1].lower() + words[1:]
 
 
+def _is_short(text: Text, position: int) -> bool:
+    """Whether a sentence or a line has so few words that it seems another one if a word changes."""
+    at = text.sentence_at(position)
+    begin, end = text.text.rfind("\n", 0, position) + 1, text.text.find("\n", position)
+    span = (begin, None if end < 0 else end) if at is None else text.sentences[at]
+    return len(text.text[slice(*span)].split()) < FEW
+
+
 @lru_cache(64)  # a run needs it for each seed and turn of a search
 def _list_changes(turn: str) -> Sequence[Sequence[Candidate]]:
     """List what may change on its own within the length: a clause, a word, or a habit throughout the text."""
@@ -97,7 +106,8 @@ def _list_changes(turn: str) -> Sequence[Sequence[Candidate]]:
         return []  # other words would break metre and rhyme
     text, rules = Text(turn), load_rules()
     changes: list[Sequence[Candidate]] = [[change] for change in (*reorder(text), *punctuate(text))]
-    changes += [[change] for pattern, new in rules.words for change in substitute(text, pattern, new)]
+    words = (change for pattern, new in rules.words for change in substitute(text, pattern, new))
+    changes += [[change] for change in words if not _is_short(text, change[0][0])]
     for ways in rules.habits:
         changes += islice(filter(None, (substitute(text, pattern, new) for pattern, new in ways)), 1)
     return [change for change in changes if keep_length(turn, [change])]
