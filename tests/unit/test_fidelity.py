@@ -1,5 +1,7 @@
 """Test each rule of the first layer of fidelity: accepted and rejected rewrites, and any text."""
 
+import re
+
 import pytest
 from hypothesis import given, strategies as st
 from loops import each
@@ -327,20 +329,6 @@ def test_severities_are_no_distractors() -> None:
 
 
 @each(
-    "text, expected",
-    ("It usually takes about ten minutes to cook.", "It generally takes around ten minutes to cook."),
-    ("Perhaps wait for the bus, because the walk is long.", "Maybe wait for the bus, since the walk is long."),
-    ("Tools such as a saw are mostly for hire.", "Tools like a saw are mainly for hire."),
-    ("Then add the salt and start with the fish.", "After that, add the salt and begin with the fish."),
-    ("If your wifi is weak, the network socket might help.", "The network socket might help if your wifi is weak."),
-    ("The seeds sprout well when the soil is warm.", "When the soil is warm, the seeds sprout well."),
-    ("NOBODY WAITS NEAR THE DOOR.", "NO ONE WAITS CLOSE TO THE DOOR."),
-)
-def test_words_and_clauses_change(text: str, expected: str) -> None:
-    assert PLACEBO.rewrite(text, (), 0) == expected
-
-
-@each(
     "text",
     "Fix the tap or call for a repair.",
     "It costs little and asks for little water.",
@@ -356,7 +344,9 @@ def test_words_and_clauses_change(text: str, expected: str) -> None:
     "The moon is pale tonight\nand nobody is near the sea\nbut perhaps a gull begins\nto sing.\n",
 )
 def test_other_meanings_and_verse_stay(text: str) -> None:
-    assert PLACEBO.rewrite(text, (), 0) == text
+    words = re.findall(r"\w+", text)
+    # Typography may change.
+    assert all(re.findall(r"\w+", PLACEBO.rewrite(text, (), seed)) == words for seed in range(9))
 
 
 @given(text=texts)
