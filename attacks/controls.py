@@ -140,7 +140,7 @@ _HABITS: Sequence[Sequence[Change]] = (
 """Habits of writing, each with the ways to change it; a way that changes nothing in a text does not apply to it."""
 
 
-def _toggle_stop(prose: str) -> str:
+def toggle_stop(prose: str) -> str:
     """End the only sentence of a text without its full stop, or with one: the last resort for a short text."""
     match = re.fullmatch(r"((?:[^.!?…\n]|\d\.\d)*[\w\])])(?<!etc)(?<!Inc)(?<!Jr)(\.?)(\s*)", prose)
     return f"{match[1]}{'' if match[2] else '.'}{match[3]}" if match and not _is_code(match[1]) else prose
@@ -173,7 +173,7 @@ def change_habits(turn: str, constraints: tuple[Constraint, ...], seed: int) -> 
 def list_habits(turn: str, seed: int) -> list[Change]:
     """List the habits of typography that can change in a text, each with a way to change it by the seed."""
     draw = random.Random(f"{seed}/ways")
-    for habits in (_HABITS, [[_toggle_stop]]):
+    for habits in (_HABITS, [[toggle_stop]]):
         fitting = ([way for way in ways if change_prose(turn, (), [way], MOST_GROWTH) != turn] for ways in habits)
         if changes := [draw.choice(ways) for ways in fitting if ways]:
             return changes

@@ -127,7 +127,7 @@ def test_answers_of_others_change_into_many_texts_of_one_length() -> None:
                 changed.append(texts[0] != text)
             if len(text.split()) >= 40:
                 distinct.append(len({*texts} - {text}))
-    assert fmean(changed) >= 0.93  # some are bare code
+    assert fmean(changed) >= 0.92  # some are bare code
     assert median(distinct) >= 8
 
 

@@ -1,7 +1,5 @@
 """Test each rule of the first layer of fidelity: accepted and rejected rewrites, and any text."""
 
-import re
-
 import pytest
 from hypothesis import given, strategies as st
 from loops import each
@@ -326,27 +324,6 @@ def test_any_text_is_made_worse_or_left_alone(text: str, seed: int, severity: in
 
 def test_severities_are_no_distractors() -> None:
     assert not any(attack.default or attack.control for attack in LOWER.values())
-
-
-@each(
-    "text",
-    "Fix the tap or call for a repair.",
-    "It costs little and asks for little water.",
-    "She left because of the rain.",
-    "I am no more than 3 steps behind.",
-    "Think about two things and choose to stay.",
-    "It opened around 1900 or at about noon.",
-    "If it leaks, it drips.",
-    "When that is done, call the plumber.",
-    "If they are not, the pipes freeze.",
-    "The shop gave a fresh start to many.",
-    "Why don't you ask whether they are in?",
-    "The moon is pale tonight\nand nobody is near the sea\nbut perhaps a gull begins\nto sing.\n",
-)
-def test_other_meanings_and_verse_stay(text: str) -> None:
-    words = re.findall(r"\w+", text)
-    # Typography may change.
-    assert all(re.findall(r"\w+", PLACEBO.rewrite(text, (), seed)) == words for seed in range(9))
 
 
 @given(text=texts)

@@ -74,6 +74,39 @@ def test_typography_keeps_the_format() -> None:
     assert len(texts) > 1
 
 
+@each(
+    "text, expected",
+    ("It usually takes about ten minutes to cook.", "It generally takes about ten minutes to cook."),
+    ("Perhaps wait for the bus, because the walk is long.", "Maybe wait for the bus, because the walk is long."),
+    ("Tools such as a saw are mostly for hire.", "Tools such as a saw are mainly for hire."),
+    ("Then add the salt and start with the fish.", "Then add the salt and begin with the fish."),
+    ("If your wifi is weak, the network socket might help.", "The network socket might help if your wifi is weak."),
+    ("The seeds sprout well when the soil is warm.", "When the soil is warm, the seeds sprout well."),
+    ("IF NECESSARY BEGIN AT THE DOOR.", "IF NECESSARY START AT THE DOOR."),
+)
+def test_words_and_clauses_change(text: str, expected: str) -> None:
+    assert expected in {PLACEBO.rewrite(text, (), seed) for seed in range(60)}
+
+
+@each(
+    "text",
+    "Fix the tap or call for a repair.",
+    "It costs little and asks for little water.",
+    "She left because of the rain.",
+    "I am no more than 3 steps behind.",
+    "Think about two things and choose to stay.",
+    "It opened around 1900 or at about noon.",
+    "If it leaks, it drips.",
+    "When that is done, call the plumber.",
+    "If they are not, the pipes freeze.",
+    "The shop gave a fresh start to many.",
+    "Why don't you ask whether they are in?",
+    "The moon is pale tonight\nand nobody is near the sea\nbut perhaps a gull begins\nto sing.\n",
+)
+def test_other_meanings_and_verse_keep_their_words(text: str) -> None:
+    assert all(find_words(PLACEBO.rewrite(text, (), seed)) == find_words(text) for seed in range(20))
+
+
 def list_texts(count: int) -> Iterator[tuple[str, tuple[Constraint, ...]]]:
     """Answers with their requirements, from all parts of the embedded set."""
     cases: Sequence[Any] = tweakset()
