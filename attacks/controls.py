@@ -94,6 +94,20 @@ def _by_line(change: Change) -> Change:
     return lambda prose: "\n".join(line if _is_code(line) else change(line) for line in prose.split("\n"))
 
 
+def _space_commas(prose: str) -> str:
+    """Write or leave out the spaces after the commas of code; lines with a string or a comment stay."""
+    lines = [line if _is_code(line) and not re.search("[\"'`#]|//|--", line) else "" for line in prose.split("\n")]
+    for pattern, new in (
+        (r"(?<=[\w)\]]),(?=[\w(\[])(?!\d{3}\b)", ", "),
+        (r"(?<=[\w)\]]), (?=[\w(\[])(?!\d{3}\b)", ","),
+    ):
+        changed = [re.sub(pattern, new, line) for line in lines]
+        if changed != lines:
+            pairs = zip(prose.split("\n"), changed, strict=True)
+            return "\n".join(other or line for line, other in pairs)
+    return prose
+
+
 @lru_cache(1024)
 def _is_code(line: str) -> bool:
     return _CODE_LINE.search(line) is not None
@@ -134,16 +148,21 @@ _HABITS: Sequence[Sequence[Change]] = (
         _by_line(_replace(r"^([ \t]*\d{1,3})\.(?=[ \t]+\S)", r"\1)")),
         _by_line(_replace(r"^([ \t]*\d{1,3})\)(?=[ \t]+\S)", r"\1.")),
     ),
+    (_space_commas,),
     (_end_items,),
     (_loosen_lists, _tighten_lists),
 )
 """Habits of writing, each with the ways to change it; a way that changes nothing in a text does not apply to it."""
 
 
-def toggle_stop(prose: str) -> str:
-    """End the only sentence of a text without its full stop, or with one: the last resort for a short text."""
+def _toggle_stop(prose: str) -> str:
+    """End the only sentence of a text without its full stop, or with one."""
     match = re.fullmatch(r"((?:[^.!?…\n]|\d\.\d)*[\w\])])(?<!etc)(?<!Inc)(?<!Jr)(\.?)(\s*)", prose)
     return f"{match[1]}{'' if match[2] else '.'}{match[3]}" if match and not _is_code(match[1]) else prose
+
+
+LAST_RESORTS: Sequence[Change] = (_toggle_stop, _replace(r"(?<=[^\W_][.!?:])[ ]*\n\n(?=[^\W_])", "\n"))
+"""Changes of a text without any of these habits: its only full stop, or the blank lines between paragraphs."""
 
 
 def change_prose(turn: str, constraints: Sequence[Constraint], changes: Iterable[Change], growth: float = inf) -> str:
@@ -173,7 +192,7 @@ def change_habits(turn: str, constraints: tuple[Constraint, ...], seed: int) -> 
 def list_habits(turn: str, seed: int) -> list[Change]:
     """List the habits of typography that can change in a text, each with a way to change it by the seed."""
     draw = random.Random(f"{seed}/ways")
-    for habits in (_HABITS, [[toggle_stop]]):
+    for habits in (_HABITS, [LAST_RESORTS]):
         fitting = ([way for way in ways if change_prose(turn, (), [way], MOST_GROWTH) != turn] for ways in habits)
         if changes := [draw.choice(ways) for ways in fitting if ways]:
             return changes

@@ -16,7 +16,7 @@ from itertools import islice
 
 from distract import Attack, Constraint
 
-from .controls import change_prose, list_habits, toggle_stop
+from .controls import LAST_RESORTS, change_prose, list_habits
 from .rules import MOST_GROWTH, Candidate, Text, apply, draw_some, keep_length, substitute
 
 FEW = 6
@@ -117,7 +117,7 @@ def rewrite(turn: str, constraints: tuple[Constraint, ...], seed: int) -> str:
     """Change some of the clauses, words and habits that the format and the length allow."""
     changes = _list_changes(turn)
     habits = list_habits(turn, seed) if len(changes) < FEW else []
-    habits = [] if changes and habits == [toggle_stop] else habits
+    habits = [] if changes and {*habits} <= {*LAST_RESORTS} else habits
     drawn = draw_some(range(len(changes) + len(habits)), seed, "placebo")
     words = [changes[at] for at in drawn if at < len(changes)]
     new = apply(turn, keep_length(turn, words), constraints)
