@@ -61,7 +61,8 @@ def test_comma_between_two_clauses(text: str, expected: str | None) -> None:
     ("It is dry. We go now", {"It is dry.  We go now"}), ("It is dry.  We go now", {"It is dry. We go now"}),
     ("Ask Mr. Bean or Dr. Who now!", set()), ("Он ушёл. Она спит!", {"Он ушёл.  Она спит!"}),
     ("It is dry.", {"It is dry"}), ("It is dry", {"It is dry."}), ("What is it?", set()), ("漢字です。", set()),
-    ("x = [1, 2]\nprint(x)", {"x = [1,2]\nprint(x)"}), ("x = f(1, 200)", set()), ("print('a, b')", set()), ("```\na - b... \"c\"\n```", set()), ('{"a": "b c"}', set()), ("", set()),
+    ("x = [1, 2]\nprint(x)", {"x = [1,2]\nprint(x)"}), ("x = f(1, 200)", set()), ("print('a, b')", set()),
+    ("```\na - b... \"c\"\n```", set()), ('{"a": "b c"}', set()), ("", set()),
 )  # fmt: skip
 def test_typography_changes_a_habit_throughout(text: str, expected: set[str]) -> None:
     assert {TYPOGRAPHY.rewrite(text, (), seed) for seed in range(20)} - {text} == expected
