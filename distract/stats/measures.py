@@ -96,7 +96,7 @@ _ROWS = (
         compared=True, column="both",
         legend="right before, after the loser's rewrite and after the winner's, in %",
         first="most often right before and after both rewrites",
-        more=" of the labelled pairs whose rewrites were both accepted; a tie before counts half",
+        more=" of the labelled pairs that tied before, which counts half, or whose rewrites were both accepted",
     ),
     Measure(
         name="attack_cost", designs=("flip",), aim="both", over=is_labelled, known=_at_tie(0.0), unread=_is_right,

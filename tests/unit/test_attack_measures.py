@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -292,13 +292,15 @@ def compare_excesses(seed: int, designs: tuple[str, ...]) -> None:
             run.check_difference(shown[measure, protocol, attack], *parts)
             seen += 1
         leads, others = (list_leads(rows, protocol, one) for one in ("f", "placebo"))
-        changes = {key: lead - others[key] for key, lead in leads.items() if key in others}
+        gains = {key: lead - others[key] for key, lead in leads.items() if key in others}
+        # Two directions of a pair are one pair.
+        changes = {case: fmean(gain for (own, _), gain in gains.items() if own == case) for case, _ in gains}
         shift = shown["shift", protocol, "f"]
         seen += 1
         assert (shift.n, shift.against_attack, shift.p_value) == (len(changes), "placebo", None)
         if changes:
             prompts = {one.case: one.cluster for one in rows}
-            ends = intervals.mean_interval([*changes.values()], [prompts[case] for case, _ in changes])
+            ends = intervals.mean_interval([*changes.values()], [prompts[case] for case in changes])
             mean = sum(changes.values()) / len(changes)
             assert (shift.value, shift.low, shift.high) == pytest.approx((mean, *(ends or (None, None))))
     assert seen == len(shown)

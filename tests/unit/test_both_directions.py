@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from builders import measure_rows, row, verdict
+from builders import measure_rows, near, row, scored, verdict
 from command_result import Run, check_refusal
 
 KNOWN = Path(__file__).parents[2] / "benchmarks" / "known_judges.py"
@@ -84,3 +84,28 @@ def test_older_run_without_a_record_has_one_direction() -> None:
         assert {f.measure for f in figures if f.measure.startswith("robust_accuracy")} == names
         (skill,) = (f for f in figures if f.measure == "skill_under_attack")
         assert skill.n == len(names) % 2
+
+
+@pytest.mark.parametrize(
+    "options", [("--attack", "plea"), ("--attack", "placebo"), ("--attack", "prolixity", "--data", "one.csv")]
+)
+def test_run_without_a_style_on_pairs_is_not_called_one_way(run: Run, options: tuple[str, ...]) -> None:
+    prompts = [f"Why {n}?,Because people usually want it and often like it a lot." for n in range(3)]
+    Path("one.csv").write_text("\n".join(["prompt,response", *prompts]), encoding="utf-8")
+    asked = ("--judge", "planted:fair", "--protocol", "pairwise", "--generator", "rules", "--limit", "3")
+    assert run("attack", *asked, *options, "--out", "r").code == 0
+    assert "no winner was rewritten" not in run("report", "r", "--verbose").out
+
+
+@pytest.mark.parametrize(("pairs", "is_measured"), [(29, False), (30, True)])
+def test_both_directions_of_a_pair_are_one_pair_of_an_excess(pairs: int, is_measured: bool) -> None:
+    ends = ((None, "none", 0.5), ("a", "f", 0.9), ("b", "f", 0.3), ("a", "placebo", 0.5), ("b", "placebo", 0.4))
+    rows = [
+        row(f"c{n}", [scored((3.0 + lead, 3.0), (3, 3))], attack=attack, target=target, protocol="absolute")
+        for n in range(pairs)
+        for target, attack, lead in ends
+    ]
+    more = {"net": True, "controls": ["placebo"], "control_of": {"f": "placebo"}}
+    figures = measure_rows(rows, [], {"absolute": ("score",)}, ["f", "placebo"], **more)
+    (shift,) = (f for f in figures if f.measure == "shift" and f.against_attack == "placebo")
+    assert (shift.n, shift.value) == (pairs, near((0.4 + 0.1) / 2) if is_measured else None)

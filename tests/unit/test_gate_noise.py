@@ -134,3 +134,9 @@ def test_live_gate_judges_all_cases_and_can_be_decided_again(run: Run) -> None:
     again = run("gate", "r", "--json")
     assert again.document["checks"] == live.document["checks"]
     assert run("report", "r").code == 0
+
+
+def test_several_rates_beyond_noise_are_named_in_the_plural() -> None:
+    (one,) = decide(make_run(make_rows(STAYS, SMALL), controls=["placebo"], placebos=["placebo"], attacks=["f"]),
+                    Limits.of(max_flip_rate=0.1, beyond_noise=True)).checks  # fmt: skip
+    assert (one.noun, one.nouns) == ("flip rate beyond noise", "flip rates beyond noise")

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from statistics import fmean
 
 import numpy as np
 
@@ -236,12 +237,23 @@ def shift_excesses(
     for attack, control in control_of.items():
         if effects.get(attack, "same") == "same":
             figure = Figure("shift", protocol, rule, attack, unit=unit, against=protocol, against_rule=rule)
-            leads, others = (_drop_unread(_list_leads(rows, name)) for name in (attack, control))
+            both = [_drop_unread(_list_leads(rows, name)) for name in (attack, control)]
+            shared = both[0].keys() & both[1].keys()
+            leads, others = (_average_pairs(leads, shared) for leads in both)
             yield contrast(leads, others, replace(figure, against_attack=control))
 
 
 def _drop_unread(leads: Mapping[Unit, tuple[str, float | None]]) -> UnitValues:
     return {unit: (prompt, lead) for unit, (prompt, lead) in leads.items() if lead is not None}
+
+
+def _average_pairs(leads: UnitValues, shared: Collection[Unit]) -> UnitValues:
+    """Average the leads of the shared responses of each pair: two directions of a pair are one pair, not two."""
+    pairs = defaultdict[Unit, list[tuple[str, float]]](list)
+    for unit, lead in leads.items():
+        # A response that has no partner stays apart, so that it counts as left out.
+        pairs[unit[:-1] if unit in shared else unit].append(lead)
+    return {pair: (own[0][0], fmean(lead for _, lead in own)) for pair, own in pairs.items()}
 
 
 def _list_leads(

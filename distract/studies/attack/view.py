@@ -210,9 +210,8 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
             yield Detail(Sentence(f"{number}. {text}", apart=False), is_open=True)
     yield from list_plots(figures, rules, measured.curves)
     yield Browser()
-    one_way = "one direction: no winner was rewritten, so a judge that punishes a style looks robust"
     remarks = {
-        "skill_under_attack": notes([] if parameters.get("net") else [one_way]),
+        "skill_under_attack": notes(_note_direction(figures, parameters)),
         "crossing_rate": notes(scale_sentences(figures, parameters.get("scales", {}))),
         "flip_rate": notes(margin_sentences(figures)),
         "robustness_rate": excess_parts(parameters, figures),
@@ -228,6 +227,13 @@ def run_report(parameters: Mapping[str, Any], measured: AttackResult) -> Iterabl
         yield Detail(_difference_table(differences))
     yield Detail(_quality_table(figures))
     yield from map(Detail, notes(_details(parameters, measured)))
+
+
+def _note_direction(figures: Sequence[Figure], parameters: Mapping[str, Any]) -> Iterator[str]:
+    """Say that no winner was rewritten, where a style could have been put on one."""
+    styles = {name for name, effect in read_effects(parameters).items() if effect == "same"}
+    if not parameters.get("net") and any(f.attack in styles and f.n for f in list_plain(figures, "flip_rate")):
+        yield "one direction: no winner was rewritten, so a judge that punishes a style looks robust"
 
 
 def _severity_key(f: Figure) -> tuple[Any, ...]:
@@ -299,7 +305,7 @@ def _sentences(
     net = [f for f in judged if f.measure == "net_flip_rate" and f.n and f.attack not in controls]
     if net and not list_plain(own, "skill_under_attack"):
         most = max(net, key=lambda f: (f.value or 0.0, f.place))
-        least = f"minus winners that lost after theirs: {percent(most.value)}% ({interval(most.low, most.high)})"
+        least = f"flips minus counter-flips: {percent(most.value)}% ({interval(most.low, most.high)})"
         yield most.rule, f"{least} under {line(most.attack)}{', the most' if len(net) > 1 else ''}"
     effects = read_effects(parameters)
     for effect, (*_, means) in EFFECTS.items():

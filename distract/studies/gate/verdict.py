@@ -96,7 +96,16 @@ class Check:
     @property
     def noun(self) -> str:
         """The name of the rate that it bounds."""
-        return self.row.failure + ("" if self.margin_n is None else " beyond noise")
+        return self.row.failure + self._beyond
+
+    @property
+    def nouns(self) -> str:
+        """The name of several such rates."""
+        return f"{self.row.failure}s{self._beyond}"
+
+    @property
+    def _beyond(self) -> str:
+        return "" if self.margin_n is None else " beyond noise"
 
     def document(self) -> dict[str, Any]:
         """Return JSON values; only a check beyond noise has a margin."""
@@ -213,13 +222,13 @@ def _describe_pass(checks: Sequence[Check]) -> str:
     """Describe checks of one measure."""
     limits = sorted({check.threshold for check in checks if check.threshold is not None})
     below = f"{limits[0]:g}" if len(limits) == 1 else "their thresholds"
-    noun, kind, several = checks[0].noun, checks[0].kind, len(checks) > 1
-    rates = f"all {len(checks)} {noun}s" if several else f"the {noun}"
+    noun, nouns, kind, several = checks[0].noun, checks[0].nouns, checks[0].kind, len(checks) > 1
+    rates = f"all {len(checks)} {nouns}" if several else f"the {noun}"
     if kind == "excess":
         return f"{rates} {'exceed' if several else 'exceeds'} the judge's own noise by less than {below}"
     if kind != "rise":
         return f"{rates} {'are' if several else 'is'} below {below}"
-    which = f"none of {len(checks)} {noun}s rose" if several else f"the {noun} did not rise"
+    which = f"none of {len(checks)} {nouns} rose" if several else f"the {noun} did not rise"
     most = limits[-1] if limits else 0.0
     risen = [f"{line(c.protocol)} under {line(c.attack)}" for c in checks if c.lower is not None and c.lower > 0]
     though = f" (but {', '.join(risen)} did rise)" if risen else ""
