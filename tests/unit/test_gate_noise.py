@@ -139,4 +139,4 @@ def test_live_gate_judges_all_cases_and_can_be_decided_again(run: Run) -> None:
 def test_several_rates_beyond_noise_are_named_in_the_plural() -> None:
     (one,) = decide(make_run(make_rows(STAYS, SMALL), controls=["placebo"], placebos=["placebo"], attacks=["f"]),
                     Limits.of(max_flip_rate=0.1, beyond_noise=True)).checks  # fmt: skip
-    assert (one.noun, one.nouns) == ("flip rate beyond noise", "flip rates beyond noise")
+    assert (one.name_rate(), one.name_rate(several=True)) == ("flip rate beyond noise", "flip rates beyond noise")

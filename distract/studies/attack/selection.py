@@ -171,6 +171,8 @@ def find_scope(names: Sequence[str], measures: Sequence[str], cases: Sequence[Ca
     if "severity" not in designs:
         degradations = ()
     is_styled = any(attack.effect == "same" for attack in attacks)
+    if attacks and not is_styled and (needy := [name for name in measures if has_need([name], "winners")]):
+        raise UsageError(f"{needy[0]} needs an attack of effect same, whose winners are rewritten too; name one")
     both_ways = "flip" in designs and is_styled and (both_ways or has_need(measures, "winners"))
     kept = attacks if {*designs} - {"severity"} else ()
     compared = frozenset(named.intersection(designs) or designs)

@@ -248,7 +248,8 @@ def _list_stronger(strengths: Sequence[Strength]) -> Iterator[str]:
         shown = f"{join_names(names)} {'is' if len(names) == 1 else 'are'}" if names else "no attack is"
         whose = "its" if len(names) < 2 else "their"
         if few := [line(s.attack) for s in strengths if (s.protocol, s.rule) == place and s.beyond_reason]:
-            yield f"{name_protocol(*place)}: the excess of {join_names(few)} is not measured, for {FEW} count"
+            cure = "judge more cases (`--limit`)"
+            yield f"{name_protocol(*place)}: the excess of {join_names(few)} is not measured, for {FEW} count; {cure}"
         if tested:
             yield f"{name_protocol(*place)}: {shown} shown to be stronger than {whose} control"
 

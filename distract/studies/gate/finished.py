@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from distract.core.printable import count, line
 from distract.core.records import Row
 from distract.core.runs import LoadedRun
 from distract.stats import intervals
-from distract.stats.measures import MEASURES
+from distract.stats.measures import MEASURES, list_limited
 from distract.studies.gate import exact
 from distract.studies.gate.exact import HitCounts, RateTest
 from distract.studies.gate.identity import check_comparable, check_directions, common_names
@@ -29,6 +29,7 @@ from distract.studies.gate.means import MeanTest, mean_tests
 from distract.studies.gate.noise import NoiseTest, noise_tests
 from distract.studies.gate.power import cures, too_few_reason
 from distract.studies.gate.verdict import Check, Verdict, assess_run, conclude
+from distract.studies.measures.compact_rows import CompactRows
 
 
 class RiseTest:
@@ -170,6 +171,7 @@ def decide(
     notes += verdict.notes
     notes += [line(f"not compared, as eligible in one run only: {'; '.join(alone)}")] if alone else []
     notes += [] if baseline else _uncovered_notes(judged, places)
+    notes += _winner_notes(run, briefs, judged, limits)
     fewest = min((test.prompts for test in tests if test.prompts is not None), default=FEW)
     if limits.has_threshold and briefs.designs and "flip" not in briefs.designs:
         if "fixed" in briefs.designs:
@@ -201,6 +203,19 @@ def _uncovered_notes(judged: Sequence[Place], places: Sequence[Place]) -> list[s
     for attack in dict.fromkeys(place.attack for place in judged if place.attack not in kept):
         left.setdefault(f"--{MEASURES[attack.measure].limit}", []).append(line(attack.name))
     return [f"not checked without {option}: {', '.join(names)}" for option, names in left.items()]
+
+
+def _winner_notes(run: LoadedRun, briefs: CompactRows, judged: Sequence[Place], limits: Limits) -> Iterator[str]:
+    """Say what rewritten winners show that no limit is for: a judge that punishes a style has no flips."""
+    for row in (one for one in list_limited() if one.needs == "winners" and one.name not in limits.measures):
+        styled = [place for place in judged if place.attack.effect in row.limited_effects]
+        own = dict.fromkeys(place._replace(measure=row.name) for place in styled)
+        counts = [one for one in exact.count_run_hits(run, briefs, own, 0.0) if one.counted.values]
+        hits = [(sum(bool(hit) for _, hit in one.hits.values()), len(one.counted.values), one.place) for one in counts]
+        k, n, place = max(hits, key=lambda one: one[0] / one[1], default=(0, 0, None))
+        if k and place:
+            where = f"{line(place.protocol)} under {line(place.attack.name)}"
+            yield f"not checked without --{row.limit}: {where}, {k} of {n} winners {row.hits}"
 
 
 def _too_few_notes(run: LoadedRun, checks: Sequence[Check], limits: Limits) -> list[str]:

@@ -93,19 +93,9 @@ class Check:
         """What its threshold and its bounds refer to."""
         return split_name(self.measure)[1]
 
-    @property
-    def noun(self) -> str:
-        """The name of the rate that it bounds."""
-        return self.row.failure + self._beyond
-
-    @property
-    def nouns(self) -> str:
-        """The name of several such rates."""
-        return f"{self.row.failure}s{self._beyond}"
-
-    @property
-    def _beyond(self) -> str:
-        return "" if self.margin_n is None else " beyond noise"
+    def name_rate(self, several: bool = False) -> str:
+        """Name the rate that it bounds, or several such rates."""
+        return f"{self.row.failure}{'s' if several else ''}{'' if self.margin_n is None else ' beyond noise'}"
 
     def document(self) -> dict[str, Any]:
         """Return JSON values; only a check beyond noise has a margin."""
@@ -222,13 +212,14 @@ def _describe_pass(checks: Sequence[Check]) -> str:
     """Describe checks of one measure."""
     limits = sorted({check.threshold for check in checks if check.threshold is not None})
     below = f"{limits[0]:g}" if len(limits) == 1 else "their thresholds"
-    noun, nouns, kind, several = checks[0].noun, checks[0].nouns, checks[0].kind, len(checks) > 1
-    rates = f"all {len(checks)} {nouns}" if several else f"the {noun}"
+    kind, several = checks[0].kind, len(checks) > 1
+    noun = checks[0].name_rate(several)
+    rates = f"all {len(checks)} {noun}" if several else f"the {noun}"
     if kind == "excess":
         return f"{rates} {'exceed' if several else 'exceeds'} the judge's own noise by less than {below}"
     if kind != "rise":
         return f"{rates} {'are' if several else 'is'} below {below}"
-    which = f"none of {len(checks)} {nouns} rose" if several else f"the {noun} did not rise"
+    which = f"none of {len(checks)} {noun} rose" if several else f"the {noun} did not rise"
     most = limits[-1] if limits else 0.0
     risen = [f"{line(c.protocol)} under {line(c.attack)}" for c in checks if c.lower is not None and c.lower > 0]
     though = f" (but {', '.join(risen)} did rise)" if risen else ""

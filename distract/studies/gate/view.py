@@ -90,7 +90,7 @@ def format_bounds(check: Check) -> str:
 def figure_lines(check: Check, confidence: float) -> Iterator[str]:
     """Describe the figures of a check, one line each."""
     noun, is_rise, one_sided = (
-        check.noun,
+        check.name_rate(),
         check.kind == "rise",
         f"(each bound one-sided, {percent(confidence)}%)",
     )
@@ -215,7 +215,7 @@ def _describe_decision(verdict: Verdict) -> Words:
 
 def _table(checks: Sequence[Check]) -> Table:
     kind = checks[0].kind
-    title = checks[0].noun + {"excess": " above noise", "rise": " since baseline"}.get(kind, "")
+    title = checks[0].name_rate() + {"excess": " above noise", "rise": " since baseline"}.get(kind, "")
     reference = {"excess": ["noise"], "rise": ["before"]}.get(kind, [])
     limits = ["limit"] if len({check.threshold for check in checks}) > 1 else []
     columns = ["%", "k/n", *reference, "bounds", *limits, "p (Holm)"]
