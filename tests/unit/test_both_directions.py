@@ -36,8 +36,19 @@ def test_judge_that_shuns_a_style_passes_in_one_direction_only(run: Run) -> None
     assert run("flips", "one", "--outcome", "counter-flip", "--json").document["total"] == 0
     for name, option, code in (("both", "--max-flip-rate", 0), ("both", COUNTERS, 1), ("one", COUNTERS, 3)):
         assert run("gate", name, option, "0.5").code == code
+    silent = f"not checked without {COUNTERS}: function under assertiveness, 12 of 12 winners counter-flipped"
+    for name, is_said in (("both", True), ("one", False)):
+        assert (silent in " ".join(run("gate", name, "--max-flip-rate", "0.5").out.split())) is is_said
     assert "no winner was rewritten; attack without --one-direction" in " ".join(
         run("gate", "one", COUNTERS, "0.5").out.split()
+    )
+
+
+@pytest.mark.parametrize("measure", ["counter_flip_rate", "robust_accuracy_both", "net"])
+def test_measure_of_winners_needs_a_style(run: Run, measure: str) -> None:
+    check_refusal(
+        run("attack", "--judge", "planted:fair", "--attack", "plea", "--measure", measure),
+        f"distract: {measure} needs an attack of effect same, whose winners are rewritten too; name one\n",
     )
 
 
