@@ -76,7 +76,7 @@ def read_result(folder: Path, name: str) -> tuple[int, str]:
     ("list", 0, "zz rate responses that had not won and win (zz_rate, --max-zz-rate)"),
     ("finished", 0, "PASS: all 2 zz rates are below 0.7"),
     ("high", 0, "PASS: all 2 loss rates are below 0.7"),
-    ("demanded", 0, "PASS: all 2 xx rates are below 0.9"),
+    ("demanded", 0, "PASS: all 2 xx rates exceed the judge's own noise by less than 0.9"),
     ("settings", 1, "FAIL: pairwise under prolixity: lower bound of the zz rate"),
     ("live", 1, "of the zz rate"),
     ("baseline", 1, "zz rate since baseline"),

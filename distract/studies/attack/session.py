@@ -150,9 +150,12 @@ class _CaseAudit:
         won = [target for target in SIDES if self.p.both_directions and MIRROR[target] in lost]
         rewritten = [*dict.fromkeys((*attacked, *won))]
         targets = {"hollow": [tie_target], "same": [*same, *won], "control": rewritten}
-        every = ((target, attack) for target in dict.fromkeys((*attacked, tie_target, *won)) for attack in attacks)
-        chosen = [(target, attack) for target, attack in every if target in targets.get(attack.effect, attacked)]
-        plans = [self._judge_attack(a, b, *one) for one in chosen]
+        plans = [
+            self._judge_attack(a, b, target, attack)
+            for target in dict.fromkeys((*attacked, tie_target, *won))
+            for attack in attacks
+            if target in targets.get(attack.effect, attacked)
+        ]
         if (p := self.p).resample:
             row = partial(self._row("flip", RESAMPLED), side(a), side(b))
             shared = (self.protocol, Comparison(self.case, a, b), p.manner, p.helped)
