@@ -138,7 +138,8 @@ def find_reply(session: Path) -> str:
     """Return the key of a reply behind the flip that the README shows."""
     place = ("tweak-086", "pointwise", "sycophancy", "flip")
     rows = runs.load(session / "run").rows
-    (row,) = (row for row in rows if (row.case, row.protocol, row.attack, row.design) == place)
+    rewrites = (row for row in rows if (row.case, row.protocol, row.attack, row.design) == place)
+    (row,) = (row for row in rewrites if (row.a if row.target == "a" else row.b).severity)  # not of the good response
     return make_key(row.keys[-1])
 
 
