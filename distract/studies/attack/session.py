@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 
+BOTH = ("same", "control")
+"""Effects of the attacks that rewrite either response in both directions."""
+
 
 def audit_case(case: Case, parameters: AuditConfig) -> Plan[CaseResult]:
     """Judge everything the run needs about one case."""
@@ -138,13 +141,16 @@ class _CaseAudit:
     def _judge_flip(self, a: Response, b: Response) -> Plan[list[Row]]:
         """Judge the baseline, then each attack on what lost it under any rule of the protocol; styles on the rest."""
         row = partial(self._row("flip", BASELINE), side(a), side(b))
-        before = yield from self._judge(partial(row, label=label(self.case, a, b)), a, b)
+        attacks = self.p.attacks_for(self.protocol, "flip")
+        # What rewrites both responses, whatever the verdict, needs not wait for it, and so shares its prompts.
+        both = [one for one in attacks if self.p.both_directions and self.p.only is None and one.effect in BOTH]
+        plans = [self._judge_attack(a, b, target, attack) for target in SIDES for attack in both]
+        before, *rows = yield from gather([self._judge(partial(row, label=label(self.case, a, b)), a, b), *plans])
         outcomes = {outcome(before.judgments, rule) for rule in self.protocol.rules or (None,)}
         tie_target = choose_tie_target(a, b, label(self.case, a, b))
         lost = [target for target in SIDES if MIRROR[target] in outcomes]
         # A tie is judged again too, to see whether it remains one.
         attacked = [*lost, *([tie_target] if "tie" in outcomes and tie_target not in lost else [])]
-        attacks = self.p.attacks_for(self.protocol, "flip")
         # Whether a tie remains one concerns no gate.
         same = attacked if self.p.only is None else lost
         won = [target for target in SIDES if self.p.both_directions and MIRROR[target] in lost]
@@ -154,13 +160,13 @@ class _CaseAudit:
             self._judge_attack(a, b, target, attack)
             for target in dict.fromkeys((*attacked, tie_target, *won))
             for attack in attacks
-            if target in targets.get(attack.effect, attacked)
+            if attack not in both and target in targets.get(attack.effect, attacked)
         ]
         if (p := self.p).resample:
             row = partial(self._row("flip", RESAMPLED), side(a), side(b))
             shared = (self.protocol, Comparison(self.case, a, b), p.manner, p.helped)
             plans += [resample_comparison(before, partial(row, target=target), *shared) for target in rewritten]
-        return [before, *(yield from gather(plans))]
+        return [before, *rows, *(yield from gather(plans))]
 
     def _judge_attack(self, a: Response, b: Response, target: Literal["a", "b"], attack: Attack) -> Plan[Row]:
         row = partial(self._row("flip", attack.name), target=target)
