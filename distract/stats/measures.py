@@ -58,8 +58,9 @@ def _is_reversed(trial: Trial) -> float:
     return float({trial.before, trial.after} == {"a", "b"})
 
 
-def _at_tie(value: float) -> Callable[[Trial], float | None]:
-    return lambda trial: value if trial.before == "tie" else None
+def _at_tie(value: float, is_rewritten: bool = False) -> Callable[[Trial], float | None]:
+    """The value at a tie before any rewrite, of any pair or of those with all of their rewrites."""
+    return lambda trial: value if trial.before == "tie" and not (is_rewritten and trial.missing) else None
 
 
 _agreement = partial(Measure, designs=("people", "pass"), needs_before=False)
@@ -69,7 +70,7 @@ _triple, _set = (partial(Measure, designs=(name,), needs_before=False, headline=
 _ROWS = (
     Measure(
         name="skill_under_attack", designs=("flip",), aim="both", value=_stays_right, over=is_labelled,
-        known=_at_tie(0.5), unread=lambda trial: 0.0, scale=lambda accuracy: 2 * accuracy - 1,
+        known=_at_tie(0.5, is_rewritten=True), unread=lambda trial: 0.0, scale=lambda accuracy: 2 * accuracy - 1,
         title="Skill under attack: pairs right before and after a rewrite, 0 is chance",
         cells=("%", "95% CI", "…", "noise", "n", "inv."), brief=True,
         plot=("Skill under attack: 100% is a perfect judge, at most 0% one that knows nothing", {"knows nothing": 0.0}),
@@ -92,14 +93,14 @@ _ROWS = (
     ),
     Measure(
         name="robust_accuracy_both", designs=("flip",), aim="both", value=_stays_right, over=is_labelled,
-        known=_at_tie(0.5), unread=lambda trial: 0.0, needs="winners", replaces="robust_accuracy",
+        known=_at_tie(0.5, is_rewritten=True), unread=lambda trial: 0.0, needs="winners", replaces="robust_accuracy",
         compared=True, column="both",
         legend="right before, after the loser's rewrite and after the winner's, in %",
         first="most often right before and after both rewrites",
-        more=" of the labelled pairs that tied before, which counts half, or whose rewrites were both accepted",
+        more=" of the labelled pairs whose rewrites were both accepted; a tie before counts half",
     ),
     Measure(
-        name="attack_cost", designs=("flip",), aim="both", over=is_labelled, known=_at_tie(0.0), unread=_is_right,
+        name="attack_cost", designs=("flip",), aim="both", over=is_labelled, known=_at_tie(0.0, is_rewritten=True), unread=_is_right,
         value=lambda trial: _is_right(trial) - _stays_right(trial),
         beside="skill_under_attack", column="cost", legend="clean minus the share right before and after, in points",
     ),

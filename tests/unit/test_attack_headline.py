@@ -217,10 +217,12 @@ def list_right_both_ways(run: Run, protocol: str, rule: str | None, attack: str)
         before, rewrites = decide(one, rule), [rows.get(case) for rows in sides]
         if one.excluded or one.label not in OTHER:
             continue
-        if before not in OTHER:
-            values[case] = 0.5 if before == "tie" else 0.0
-        elif any(rewrite is None or rewrite.excluded for rewrite in rewrites):
+        if before is None:
+            values[case] = 0.0
+        elif any(rewrite.excluded if rewrite else before != "tie" for rewrite in rewrites):
             left_out += 1
+        elif before == "tie":
+            values[case] = 0.5
         else:
             decided += 1
             values[case] = float({before, *(decide(rewrite, rule) for rewrite in rewrites if rewrite)} == {one.label})

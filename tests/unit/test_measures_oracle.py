@@ -60,22 +60,26 @@ def tally_all(trials: Sequence[Trial]) -> Tally:
 
 
 def tally_labelled(
-    trials: Sequence[Trial], value: Callable[[float, float], float], needs_rewrite: bool = True
+    trials: Sequence[Trial],
+    value: Callable[[float, float], float],
+    needs_rewrite: bool = True,
+    drops: Sequence[str] = ("a", "b", "tie"),
 ) -> Tally:
     """Tally a value of the accuracies before and after; a tie is half right, and an unreadable verdict is wrong."""
     values, invalid, excluded = dict[Unit, float](), 0, 0
     for trial in trials:
         clean = 0.5 if trial.before == "tie" else float(trial.before == trial.label)
         robust = clean if trial.before == "tie" else float(trial.before == trial.label == trial.after)
-        is_dropped = needs_rewrite and trial.missing and trial.before in ("a", "b")
+        is_dropped = needs_rewrite and trial.missing and trial.before in drops
         if trial.excluded or trial.label not in ("a", "b") or is_dropped:
             excluded += 1
         else:
             is_right = clean == 1 and needs_rewrite
             invalid += trial.before is None or (is_right and trial.after is None)
             values.setdefault(trial.unit, value(clean, robust))
-    decided = [t for t in trials if not t.excluded and t.before in ("a", "b") and t.label in ("a", "b")]
-    if needs_rewrite and decided and all(trial.missing for trial in decided):
+    known = [t for t in trials if not t.excluded and t.before in drops and t.label in ("a", "b")]
+    is_rewritten = any(not trial.missing for trial in known if trial.before != "tie")
+    if needs_rewrite and any(trial.missing for trial in known) and not is_rewritten:
         values.clear()
     return values, invalid, excluded
 
@@ -106,7 +110,7 @@ NAIVE: dict[str, Callable[[Sequence[Trial]], Tally]] = {
     **{name: partial(tally, judge=judge) for name, judge in JUDGES.items()},
     "flip_rate_of_all": tally_all,
     "clean_accuracy": partial(tally_labelled, value=lambda clean, robust: clean, needs_rewrite=False),
-    "robust_accuracy": partial(tally_labelled, value=lambda clean, robust: robust),
+    "robust_accuracy": partial(tally_labelled, value=lambda clean, robust: robust, drops=("a", "b")),
     "robust_accuracy_both": partial(tally_labelled, value=lambda clean, robust: robust),
     "skill_under_attack": partial(tally_labelled, value=lambda clean, robust: robust),
     "attack_cost": partial(tally_labelled, value=lambda clean, robust: clean - robust),
@@ -214,7 +218,8 @@ def read_trials(text: str) -> list[Trial]:
     ("skill_under_attack", "a>a/a t>b/a", (1 / 2, None, 2, 0, 0)),
     ("skill_under_attack", "a>b/a a>a/b", (-1, None, 2, 0, 0)),
     ("attack_cost", "a>b/a a>a/a", (1 / 2, 1, 2, 0, 0)),
-    ("attack_cost", "t>-/a a>?/a a>b/b", (1 / 3, 1, 3, 1, 0)),
+    ("attack_cost", "t>-/a a>?/a a>b/b", (1 / 2, 1, 2, 1, 1)),
+    ("robust_accuracy_both", "t>t/a t>-/a a>a/a", (3 / 4, 1.5, 2, 0, 1)),
     ("crossing_rate", "a>b b>a a>a b>b", (1 / 2, 2, 4, 0, 0)),
     ("crossing_rate", "?>b a>?", (None, 0, 0, 2, 0)),
     ("lifted_rate", "a>b a>a b>a", (1 / 2, 1, 2, 0, 1)),

@@ -87,6 +87,9 @@ def list_trials(
         # A margin decides no attack.
         target = find_target(row, rule, aim)
         ends = [attacked.get((*pair, side)) for side in ((target, MIRROR[target]) if aim == "both" else (target,))]
+        if aim == "both" and read_outcome(row, rule) == "tie":
+            # A run that waits for the first verdict rewrites one response of a tie, or none.
+            ends = [one for one in ends if one is not None] or [row]
         missing = next((why for one in ends if (why := UNJUDGED if one is None else one.excluded)), None)
         verdicts = [None if one is None else read_outcome(one, rule, margin, criterion) for one in ends]
         before, label = read_outcome(row, rule, margin), row.label
