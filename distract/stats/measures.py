@@ -100,7 +100,8 @@ _ROWS = (
         more=" of the labelled pairs whose rewrites were both accepted; a tie before counts half",
     ),
     Measure(
-        name="attack_cost", designs=("flip",), aim="both", over=is_labelled, known=_at_tie(0.0, is_rewritten=True), unread=_is_right,
+        name="attack_cost", designs=("flip",), aim="both", over=is_labelled,
+        known=_at_tie(0.0, is_rewritten=True), unread=_is_right,
         value=lambda trial: _is_right(trial) - _stays_right(trial),
         beside="skill_under_attack", column="cost", legend="clean minus the share right before and after, in points",
     ),

@@ -101,7 +101,7 @@ def test_killed_shard_resumes_and_merges() -> None:
     def fail(request: Request) -> Reply:
         nonlocal replies
         replies += 1
-        if replies > 60:
+        if replies > 150:
             raise BackendError("the server is gone")
         return say(request)
 
