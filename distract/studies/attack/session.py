@@ -145,7 +145,11 @@ class _CaseAudit:
         # What rewrites both responses, whatever the verdict, needs not wait for it, and so shares its prompts.
         both = [one for one in attacks if self.p.both_directions and self.p.only is None and one.effect in BOTH]
         plans = [self._judge_attack(a, b, target, attack) for target in SIDES for attack in both]
-        before, *rows = yield from gather([self._judge(partial(row, label=label(self.case, a, b)), a, b), *plans])
+        first, rows = self._judge(partial(row, label=label(self.case, a, b)), a, b), list[Row]()
+        if plans:
+            before, *rows = yield from gather([first, *plans])
+        else:
+            before = yield from first
         outcomes = {outcome(before.judgments, rule) for rule in self.protocol.rules or (None,)}
         tie_target = choose_tie_target(a, b, label(self.case, a, b))
         lost = [target for target in SIDES if MIRROR[target] in outcomes]
