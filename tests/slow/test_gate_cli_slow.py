@@ -98,8 +98,8 @@ def test_saved_calls_match_the_cost_of_the_whole_set(run: Run, watch: Watch, jud
     data = write_rows("d.jsonl", cases(60))
     effort = run(*GATE, "--judge", judge, "--data", data, "--json").document["effort"]
     opened = watch()
-    whole = run("attack", "--judge", judge, *RULES, "--data", data, "--measure", "flip_rate", "--limit", "all",
-                "--store", "other", "--json")  # fmt: skip
+    whole = run("attack", "--judge", judge, *RULES, "--data", data, "--one-direction", "--measure", "flip_rate",
+                "--limit", "all", "--store", "other", "--json")  # fmt: skip
     assert whole.code == 0
     assert effort["calls"] + effort["saved"] == pytest.approx(opened[0].asked, rel=0.15)
 
