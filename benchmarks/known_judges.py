@@ -152,7 +152,7 @@ def refuses(question: str, a: str, b: str) -> Verdict:
 
 
 def noisy(question: str, a: str, b: str) -> Verdict:
-    """Draw a fifth of the verdicts anew for each pair of texts."""
+    """Draw a fifth of the verdicts by lot, for each pair of texts."""
     pair = sorted((a, b))
     return know(question, a, b) if draw("noise", *pair) > 0.2 else choose(*(draw(one, *pair) for one in (a, b)))
 
