@@ -334,7 +334,7 @@ def test_excess_needs_enough_pairs_with_its_control(n: int) -> None:
 
 @pytest.mark.parametrize(("judge", "who"), [("bold", "assertiveness is"), ("fair", "no attack is")])
 def test_report_names_what_is_stronger_than_its_control(tmp_path: Path, judge: str, who: str) -> None:
-    selected = select(attacks=("assertiveness", "prolixity"), limit=60, control=True)
+    selected = select(attacks=("assertiveness", "prolixity"), limit=36, control=True)
     job = session.prepare(selected, set_up(judge, make_planted(judge), tmp_path / "r", ("pairwise", "absolute")))
     done = finish(job, tmp_path / "store")
     text = " ".join(print_parts(run_report(job.parameters, done.result)).split())

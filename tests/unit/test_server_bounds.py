@@ -1,6 +1,7 @@
 """Test answers of any size: oversized ones are cut off, and large ones delay no other."""
 
 import asyncio
+import contextlib
 import gzip
 import json
 import math
@@ -465,3 +466,41 @@ def test_slow_connections_are_closed_completely() -> None:
     assert stream.collect(20.0) == [(0, Reply(text="x"))]
     assert stream.close() == []
     assert session.gone.wait(20.0)
+
+
+class Failing(Session):
+    """Fails one request at once, and answers the others when told."""
+
+    def __init__(self) -> None:
+        self.answers = asyncio.Event()
+        self.sent: set[asyncio.Task[Any] | None] = set()
+
+    async def answer(self, request: Request) -> Reply:
+        self.sent.add(asyncio.current_task())
+        if request.messages[-1].content == "fails":
+            raise BackendError("out of order")
+        await self.answers.wait()
+        return Reply(text="x")
+
+    def halt(self) -> set[asyncio.Task[Any] | None]:
+        return self.sent
+
+    async def close(self) -> None:
+        pass
+
+
+def test_replies_that_arrive_after_a_failure_are_kept() -> None:
+    # They are paid for.
+    session = Failing()
+    stream = ThreadedStream(session, capacity=3)
+    for ticket, text in enumerate(("slow", "fails", "slow")):
+        stream.submit(ticket, request(text))
+    with pytest.raises(BackendError, match="out of order"):
+        stream.collect(20.0)
+    assert (stream.halt(), stream.collect(0.01)) == ([], [])
+    stream._loop.call_soon_threadsafe(session.answers.set)
+    received: list[int] = []
+    with contextlib.suppress(BackendError):
+        while True:
+            received += [ticket for ticket, _ in stream.collect(0.1)]
+    assert (received, stream.close()) == ([0, 2], [])

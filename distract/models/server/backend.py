@@ -46,6 +46,7 @@ class ThreadedStream:
         self._tasks: dict[asyncio.Task[None], int] = {}
         self._arrivals: queue.SimpleQueue[tuple[int, Reply] | Exception] = queue.SimpleQueue()
         self._failure: Exception | None = None
+        self._is_raised = False
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="distract-server", daemon=True)
         self._thread.start()
@@ -57,16 +58,20 @@ class ThreadedStream:
         self._loop.call_soon_threadsafe(self._begin, ticket, request)
 
     def collect(self, timeout: float) -> Batch:
-        """Replies since the last call; waits at most ``timeout`` seconds for the first."""
+        """Replies since the last call; waits at most ``timeout`` seconds for the first.
+
+        A failure is raised at once, and again when nothing is left in flight: other requests may still be answered.
+        """
         batch: list[tuple[int, Reply]] = []
         with contextlib.suppress(queue.Empty):
-            while self._failure is None:
+            while self._failure is None or self._is_raised:
                 item = self._arrivals.get(timeout=0.0 if batch else max(0.0, timeout))
                 if isinstance(item, Exception):
-                    self._failure = item
+                    self._failure = self._failure or item
                 else:
                     batch.append(item)
-        if self._failure is not None and not batch:
+        if self._failure is not None and not batch and not (self._is_raised and self._tasks):
+            self._is_raised = True
             raise self._failure
         return batch
 
