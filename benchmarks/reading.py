@@ -30,9 +30,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from targets import HEADER, row
 
+import distract
 from distract.core import loop, registry, timer
 from distract.core.backend import Batch
 from distract.core.plan import gather
@@ -40,6 +42,7 @@ from distract.core.plugin import Comparison
 from distract.core.records import Case, Judgment, Reply, Request, Response
 from distract.core.store import Store
 from distract.judging.orders import ask_in_orders
+from distract.models.scripted import ScriptedBackend
 from distract.models.transformers import embedded, weights
 from distract.models.transformers.backend import Transformers, embedded_judge
 from distract.models.transformers.chat import EncodedRequest
@@ -237,6 +240,25 @@ def verdicts(backend: Any, compared: Sequence[Comparison]) -> tuple[float, list[
     return seconds, [judgment for both in ways for way in both for judgment in way], found
 
 
+def count_tokens(chat: Any, **options: Any) -> tuple[int, int, int]:
+    """Return the requests of ``distract.attack(**options)``, their tokens, and those to compute.
+
+    A planted judge answers, so that nothing is computed; the requests of a round share their common beginnings.
+    """
+    rounds: list[list[Request]] = []
+    answer = ScriptedBackend.reply
+
+    def note(backend: ScriptedBackend, requests: Sequence[Request], wanted: frozenset[int]) -> Iterator[Batch]:
+        rounds.append([requests[index] for index in sorted(wanted)])
+        return answer(backend, requests, wanted)
+
+    with tempfile.TemporaryDirectory() as folder, patch.object(ScriptedBackend, "reply", note):
+        distract.attack(judge="planted:longer=0.6", out=Path(folder, "run"), store=Path(folder, "store"), **options)
+    prompts = [[chat.encode(request).prompt for request in part] for part in rounds]
+    beginnings = [{hash(prompt[:end]) for prompt in part for end in range(1, len(prompt) + 1)} for part in prompts]
+    return sum(map(len, prompts)), sum(len(prompt) for part in prompts for prompt in part), sum(map(len, beginnings))
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -317,6 +339,12 @@ def main() -> None:
     against("against (a) one `generate(32)` per prompt", "a", 6.0)
     against("against (c) padded batches of 16", "c", 1.0)
     against("against vLLM, cold prefix cache", "vllm", 1.3)
+    for what, options in (
+        ("default `attack`", {}),
+        ("`attack` on these items", {"data": str(given.data), "limit": given.items}),
+    ):
+        _, tokens, own = count_tokens(judge._chat, generator="rules" if options else None, **options)
+        print(row(f"share of the asked tokens computed, {what}", [own / tokens], 0.38, at_most=True))
     share = 0.5 if torch.cuda.is_available() else 0.7
     print(row("share of the matrix rate in packed forward passes", rates["matrix"], share))
     print(row("largest deviation of a probability from (b)", [worst], 1e-5, at_most=True))
