@@ -60,4 +60,7 @@ absolute = _make(
     range(1, 8),
     default=True,
 )
+distracted_absolute = _make(
+    "distracted-absolute", "by the parts and rules of the paper alone", "Distracted evaluation 3.3", range(1, 8)
+)
 pointwise = _make("pointwise", "plain rating and probability-weighted score", "PrePair 3.2", range(1, 6))

@@ -1,7 +1,8 @@
 """Protocols with a single call: one prompt that shows both responses, and one verdict.
 
 ``pairwise`` is the form of Distracted evaluation, section 3.3: the judge answers [[A]], [[B]] or, for a tie, [[C]], and
-the verdict is read from the probabilities of the three letters after a prefilled ``[[``. PrePair uses it on MT-Bench.
+the verdict is read from the probabilities of the three letters after a prefilled ``[[``; ``distracted-pairwise`` has
+the rules of that paper and no others. PrePair uses it on MT-Bench.
 ReIFE made the prompts of AlpacaEval and Arena-Hard binary. A protocol with a number of tokens answers in words.
 """
 
@@ -29,6 +30,13 @@ def _make_explained(name: str, summary: str, tokens: int) -> Protocol:
 
 pairwise = _make(
     "pairwise", "compare two responses: A, B or C for a tie", "Distracted evaluation 3.3", parsers.BRACKETS, OR_TIE
+)
+distracted_pairwise = _make(
+    "distracted-pairwise",
+    "A, B or C by the parts and rules of the paper alone",
+    "Distracted evaluation 3.3",
+    parsers.BRACKETS,
+    OR_TIE,
 )
 solve_first = _make(
     "solve-first", "solve the task first, compare, then A or B", "CALM figures 13-17", parsers.BRACKETS, LETTERS, 1024

@@ -16,7 +16,7 @@ from distract.core.plan import Plan
 from distract.core.prompts import Prompt
 from distract.core.records import Case, Judgment, Response
 
-NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._=-]{0,63}")
+NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._=@-]{0,63}")
 
 
 def spell_name(text: str) -> str:

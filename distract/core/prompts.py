@@ -23,6 +23,11 @@ from distract.core.errors import DataError, PromptError, UsageError
 from distract.core.files import MOST_TEXT, read_text
 from distract.core.records import Message
 
+WORDING = frozenset(
+    ("better", "criterion", "criterion_one", "how", "ignored", "ignored_one", "material", "rules", "rules_one")
+)
+"""Slots that every prompt about a case may use, and none need; ``judging.instructions`` fills them."""
+
 _ROLE = re.compile(r"^\[(system|user|assistant|prefill)\][ \t]*\n", re.MULTILINE)
 _SLOT = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
@@ -36,6 +41,11 @@ class Prompt:
     prefill: str
     slots: frozenset[str]
     checksum: str  # SHA-256 (hex) of the file's text
+
+    @property
+    def current(self) -> Prompt:
+        """The prompt to fill in its place: itself, unless ``replace_prompts`` names another."""
+        return _replacements.get().get(self.name, self)
 
     def fill(self, values: Mapping[str, str]) -> tuple[Message, ...]:
         """Fill every slot.
@@ -53,9 +63,8 @@ class Prompt:
             )
             problems = [f"no value for {lacking}"] * bool(lacking) + [f"no slot for {more}"] * bool(more)
             raise PromptError(f"prompt {self.name!r}: {'; '.join(problems)}")
-        parts = _replacements.get().get(self.name, self).parts
-        texts = [[values[piece] if at % 2 else piece for at, piece in enumerate(pieces)] for _, pieces in parts]
-        return tuple([Message(role, "".join(text)) for (role, _), text in zip(parts, texts, strict=True)])
+        texts = [[values[piece] if at % 2 else piece for at, piece in enumerate(pieces)] for _, pieces in self.parts]
+        return tuple([Message(role, "".join(text)) for (role, _), text in zip(self.parts, texts, strict=True)])
 
 
 _replacements: ContextVar[Mapping[str, Prompt]] = ContextVar("replacements", default=MappingProxyType({}))
@@ -63,7 +72,7 @@ _replacements: ContextVar[Mapping[str, Prompt]] = ContextVar("replacements", def
 
 @contextmanager
 def replace_prompts(replacements: Mapping[str, Prompt]) -> Iterator[None]:
-    """Fill these prompts in place of those of the same names; both have the same slots and the same prefill."""
+    """Fill these prompts in place of those of the same names; both have the same prefill, and show the same texts."""
     token = _replacements.set(replacements)
     try:
         yield
@@ -113,6 +122,13 @@ def load(package: str, name: str) -> Prompt:
     return parse(name, file.read_text(encoding="utf-8"))
 
 
+def load_edition(package: str, edition: str, originals: Sequence[Prompt]) -> dict[str, Prompt]:
+    """Load what these prompts were in an edition of their wording, each by its name; those that differ from now."""
+    folder = resources.files(package) / "prompts" / edition
+    names = [prompt.name for prompt in originals if (folder / f"{prompt.name}.txt").is_file()]
+    return {name: load(package, f"{edition}/{name}") for name in names}
+
+
 def read_folder(folder: Path, originals: Sequence[Prompt]) -> dict[str, Prompt]:
     """Read the prompt files of a folder, each of which replaces the original of its name; raises ``UsageError``."""
     known = {f"{prompt.name}.txt": prompt for prompt in originals}
@@ -136,7 +152,8 @@ def _read_replacement(path: Path, original: Prompt) -> Prompt:
         prompt = parse(original.name, text)
     except PromptError as error:
         raise DataError(str(error).partition(": ")[2], path=path) from error
-    if names := sorted(prompt.slots - original.slots) or sorted(original.slots - prompt.slots):
+    allowed = original.slots | WORDING
+    if names := sorted(prompt.slots - allowed) or sorted(original.slots - WORDING - prompt.slots):
         slot, known = f"{{{names[0]}}}", ", ".join(f"{{{name}}}" for name in sorted(original.slots))
         line = text[: text.index(slot)].count("\n") + 1 if slot in text else None
         raise DataError(

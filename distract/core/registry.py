@@ -61,7 +61,8 @@ _PLAIN = str | int | float | None
 class Plugins(Mapping[str, P]):
     """The plug-ins of a group by name; a shipped one loads when it is looked up.
 
-    Controls joined by plus signs, as in ``placebo+typography``, can be looked up too, and are not listed.
+    What derives from them can be looked up too, and is not listed: controls joined by plus signs, as in
+    ``placebo+typography``, and protocols in the words of an edition, as in ``pairwise@1``.
     """
 
     def __init__(self, kind: type[P], shipped: Mapping[str, Mapping[str, Any]], others: Mapping[str, P]) -> None:
@@ -69,24 +70,28 @@ class Plugins(Mapping[str, P]):
         self._names = dict.fromkeys(sorted({*shipped, *others}))
 
     def __getitem__(self, name: str) -> P:
-        if name in self and name not in self._names:
-            self._loaded[name] = cast(P, join_controls([cast(Attack, self[part]) for part in name.split("+")]))
+        if name not in self._names and (derived := self._derive(name)):
+            self._loaded[name] = derived
         if name not in self._loaded:
             module = _import_plugin(self._shipped[name]["module"])
             self._loaded |= {one.name: one for one in _find_plugins(module, self._kind) if one.name not in self._loaded}
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names or (isinstance(name, str) and self._is_joined(name))
+        return name in self._names or (isinstance(name, str) and self._derive(name) is not None)
 
-    def _is_joined(self, name: str) -> bool:
-        parts = name.split("+")
-        if self._kind is not Attack or len(parts) == 1 or not {*parts} <= self._names.keys() - {BASELINE}:
-            return False
-        try:
-            return join_controls([cast(Attack, self[part]) for part in parts]).name == name
-        except ValueError:
-            return False
+    def _derive(self, name: str) -> P | None:
+        """Make a plug-in of listed ones by its name; None if the name is not derived from theirs."""
+        parts, (base, _, edition) = name.split("+"), name.partition("@")
+        if self._kind is Attack and len(parts) > 1 and {*parts} <= self._names.keys() - {BASELINE}:
+            with suppress(ValueError):
+                joined = join_controls([cast(Attack, self[part]) for part in parts])
+                return cast(P, joined) if joined.name == name else None
+        if self._kind is Protocol and edition.isdecimal() and base in self._shipped:
+            protocol = cast(Protocol, self[base])
+            if reworded := prompts.load_edition("distract.judges", edition, protocol.prompts):
+                return cast(P, _reword(protocol, name, f"in the words of edition {edition}", reworded))
+        return None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -301,12 +306,18 @@ def _names_folder(name: str) -> bool:
 def _load_prompts(spelling: str) -> Protocol:
     """Load ``PROTOCOL=FOLDER``: a protocol with the prompts of a folder in place of its own."""
     base, _, folder = spelling.partition("=")
-    installed, _, sources = _load("distract.judges")
-    protocol: Protocol = look_up("protocol", base, installed)
+    protocol: Protocol = look_up("protocol", base, _load("distract.judges")[0])
     if not (folder.strip() and protocol.prompts):
         problem = "name a folder of prompts after the =" if protocol.prompts else f"{base} has no prompt files"
         raise UsageError(f"--protocol {spelling}: {problem}")
-    replacements = prompts.read_folder(Path(folder), protocol.prompts)
+    name = f"{base}={spell_name(Path(folder).absolute().name) or 'prompts'}"[:64]
+    variant = _reword(protocol, name, "with prompts of your own", prompts.read_folder(Path(folder), protocol.prompts))
+    _own.setdefault("distract.judges", {})[name] = OwnPlugin(spelling, variant, variant.checksum)
+    return variant
+
+
+def _reword(protocol: Protocol, name: str, note: str, replacements: Mapping[str, prompts.Prompt]) -> Protocol:
+    """Return a protocol that asks with other prompts in place of those of the same names."""
     fill = partial(prompts.replace_prompts, replacements)
 
     def ask(comparison: Comparison) -> Plan[Judgment]:
@@ -314,21 +325,19 @@ def _load_prompts(spelling: str) -> Protocol:
             plan = protocol.ask(comparison)
         return (yield from tap(plan, guard=fill))
 
-    name = f"{base}={spell_name(Path(folder).absolute().name) or 'prompts'}"[:64]
     own = [replacements.get(prompt.name, prompt) for prompt in protocol.prompts]
     # The code of distract itself does not count: anchors outlive it, as they do with a prompt file.
-    parts = [base, sources.get(base, ""), *(prompt.checksum for prompt in own)]
-    variant = replace(
+    code = _load("distract.judges")[2].get(protocol.name, "")
+    parts = [protocol.name, code, *(prompt.checksum for prompt in own)]
+    return replace(
         protocol,
         name=name,
-        summary=f"{protocol.summary}; with prompts of your own",
+        summary=f"{protocol.summary}; {note}",
         ask=ask,
         prompts=tuple(replace(one, name=f"{name}/{one.name}") if one.name in replacements else one for one in own),
         default=False,
         checksum=hashlib.sha256(json.dumps(parts).encode()).hexdigest(),
     )
-    _own.setdefault("distract.judges", {})[name] = OwnPlugin(spelling, variant, variant.checksum)
-    return variant
 
 
 @cache

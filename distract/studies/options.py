@@ -85,7 +85,8 @@ def ways_of_asking(default: str = BASIC) -> Any:
     """Declare the protocols of a command; ``default`` describes those that it uses by itself."""
     return setting(
         (),
-        f"way of asking: a name, a file, or NAME=FOLDER of other prompts; repeatable. Default: {default}",
+        "way of asking: a name, NAME@1 for its first wording, a file, or NAME=FOLDER of other prompts; repeatable. "
+        f"Default: {default}",
         flag="--protocol",
     )
 

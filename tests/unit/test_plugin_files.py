@@ -134,13 +134,31 @@ def test_prompts_from_a_folder_make_another_protocol(run: Run) -> None:
     )
 
 
+def test_first_wording_is_another_protocol(run: Run) -> None:
+    names = ("prepair", "prepair@1")
+    both = (*(part for name in names for part in ("--protocol", name)), "--attack", "prolixity")
+    result = run("attack", *PLANTED, *both, "--out", "a", "--json")
+    assert {row["protocol"] for row in result.results} >= {*names}
+    rows = distract.Run.read("a").rows
+    usual, first = ({key for row in rows if row.protocol == name for key in row.keys} for name in names)
+    assert (len(usual), usual & first) == (len(first), set())
+    # It is shipped, so that a run and a set of anchors may name it.
+    explained = run("explain", "a", distract.Run.read("a").flips()[0].case)
+    assert (explained.code, all(f"{name} under" in explained.out for name in names)) == (0, True)
+    anchors = ("--judge", "planted:longer", "--protocol", "pairwise@1", "--size", 20, "--limit", 30)
+    assert run("anchors", "make", *anchors).code == 0
+    assert "unchanged" in run("anchors", "check", "anchors.json").words
+    for unknown in ("pairwise@2", "pairwise@", "distracted-pairwise@1"):
+        check_refusal(run("try", "planted:longer", "--protocol", unknown), f"unknown protocol '{unknown}'; did you")
+
+
 @pytest.mark.parametrize(
     ("name", "change", "problem"),
     [
         (
             "prepair.txt",
             ("{analysis_b}", "{analysis_c}"),
-            "o/prepair.txt:22: {analysis_c} is no placeholder here; expected {analysis_a}, ",
+            "o/prepair.txt:24: {analysis_c} is no placeholder here; expected {analysis_a}, ",
         ),
         (
             "prepair.txt",
