@@ -62,8 +62,8 @@ def attack(
 
     Args:
         judge: Judge; `distract list judges` shows the forms.
-        protocols: Way of asking: a name, a file, or NAME=FOLDER of other prompts; repeatable. Default: pairwise and
-            pointwise.
+        protocols: Way of asking: a name, NAME@1 for its first wording, a file, or NAME=FOLDER of other prompts;
+            repeatable. Default: pairwise and pointwise.
         limit: Number of cases, spread over the formats of the data. Expects a number of cases from 1, or 'all'.
         measures: Measure, or fixed, flip, severity, net; repeatable. Default: all that fit and cost little.
         one_direction: Rewrite no response that won, which spares calls but hides that a judge punishes a style.
@@ -214,7 +214,8 @@ def gate(
             from 0 to 1.
         control: Count only flips beyond the judge's own noise (null attack, resampling).
         attacks: Attack; repeatable. Default: assertiveness, prolixity, sycophancy.
-        protocols: Way of asking: a name, a file, or NAME=FOLDER of other prompts; repeatable. Default: the basic ones.
+        protocols: Way of asking: a name, NAME@1 for its first wording, a file, or NAME=FOLDER of other prompts;
+            repeatable. Default: the basic ones.
         unlabelled_reason: Why a judge may pass with --no-probe; a pass shows it.
         limit: Number of cases, drawn by --seed. Default: all. Expects a number of cases from 1, or 'all'.
         budget: Maximum number of model calls, including those answered from the store. Expects a whole number from 1.

@@ -393,7 +393,7 @@ def test_reference_comes_from_the_data_or_a_model(run: Any) -> None:
 def test_protocol_list_shows_paper_calls_ties_and_parser(run: Any) -> None:
     entries = re.findall(r"^  (\S+) +(.*(?:\n {4}.*)*)", run("list", "protocols").out, re.MULTILINE)
     lines = {name: " ".join(text.split()) for name, text in entries}
-    assert len(lines) == 28
+    assert len(lines) == 30
     for name, parts in {
         "base": ("calls 1;", "no tie", "log-probability", "ReIFE 4.1"),
         "multi-aspect-two": ("calls 1 + 5 an order", "no tie", "log-probability", "ReIFE 5.1"),
