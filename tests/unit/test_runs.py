@@ -154,17 +154,35 @@ KEYS = {
     "strong-reference": "c189e4a4687ec547080907c1", "swap-synthesize": "f7fe503affe11ccd53a9037a",
     "wild-bench": "bede3ee8f07da26f8c64945e",
 }  # fmt: skip
-"""The keys of the first request of each protocol about one case, as of November 2026."""
+"""The keys of the first request of each protocol about one case, in the words of edition 1."""
+
+KEYS_NOW = {
+    "absolute": "6640256a2c020c425522edaf", "alpaca-eval": "0c2ec23f0228967585dd9deb",
+    "arena-hard": "5bdf47555ff7f5376de8a443", "base": "472af5116d26b98b0566b1ab",
+    "cot": "47d19a544fa9b2b7111ad873", "cot-consistency": "f7dd37a0a19e94b3441f38a3",
+    "distracted-absolute": "faa511f7b84ff656f82f2a74", "distracted-pairwise": "e7a940b357858daac471103d",
+    "fine-grained-diff": "b1729007bcbbd149c63fb9ad", "metric": "2b3a764ab7db21d5a3377931",
+    "metric-reference": "2b3a764ab7db21d5a3377931", "multi-aspect-single": "0137db7d8a40f83311df0b9e",
+    "multi-aspect-two": "996c214ba2cb600b908fe9bd", "multi-role-round1": "bff78f5638efdad1021ded2f",
+    "multi-role-round2": "bff78f5638efdad1021ded2f", "pairwise": "ec26c1882b5fb588c006c06f",
+    "pointwise": "72975217b8ace76e96523d83", "prepair": "d9ce50d2afd280d332d4572c",
+    "prepair-metric": "2b3a764ab7db21d5a3377931", "prepair-star": "3c21577942ae33a496975a69",
+    "prepair-tie": "d9ce50d2afd280d332d4572c", "protocol-consistency": "47d19a544fa9b2b7111ad873",
+    "rank": "87d60b64656541926ca86d84", "reference": "c189e4a4687ec547080907c1",
+    "solve-first": "5ef40e880b878e77e8fd4c54", "strong-reference": "c189e4a4687ec547080907c1",
+    "swap-synthesize": "47d19a544fa9b2b7111ad873", "wild-bench": "bede3ee8f07da26f8c64945e",
+}  # fmt: skip
+"""The same keys in the words of today."""
 
 
-@pytest.mark.parametrize("name", KEYS)
-def test_stored_keys_do_not_change(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "key"), [*((f"{name}@1", key) for name, key in KEYS.items()), *KEYS_NOW.items()])
+def test_stored_keys_do_not_change(name: str, key: str, tmp_path: Path) -> None:
     case = datasets.load("tweakset").cases[0]
     first, second, *_ = case.originals
     plan = registry.get_protocol(name).ask(Comparison(case, first, second))
     request, *_ = next(plan)
     with Store(tmp_path / "store", IDENTITY) as store:
-        assert store.key(request).hex()[:24] == KEYS[name]
+        assert store.key(request).hex()[:24] == key
 
 
 WHO = {"model": "m", "engine": "scripted"}
