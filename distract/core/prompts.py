@@ -42,11 +42,6 @@ class Prompt:
     slots: frozenset[str]
     checksum: str  # SHA-256 (hex) of the file's text
 
-    @property
-    def current(self) -> Prompt:
-        """The prompt to fill in its place: itself, unless ``replace_prompts`` names another."""
-        return _replacements.get().get(self.name, self)
-
     def fill(self, values: Mapping[str, str]) -> tuple[Message, ...]:
         """Fill every slot.
 
@@ -67,17 +62,18 @@ class Prompt:
         return tuple([Message(role, "".join(text)) for (role, _), text in zip(self.parts, texts, strict=True)])
 
 
-_replacements: ContextVar[Mapping[str, Prompt]] = ContextVar("replacements", default=MappingProxyType({}))
+replacements: ContextVar[Mapping[str, Prompt]] = ContextVar("replacements", default=MappingProxyType({}))
+"""The prompts to fill in place of others, by name; see ``replace_prompts``."""
 
 
 @contextmanager
-def replace_prompts(replacements: Mapping[str, Prompt]) -> Iterator[None]:
+def replace_prompts(by_name: Mapping[str, Prompt]) -> Iterator[None]:
     """Fill these prompts in place of those of the same names; both have the same prefill, and show the same texts."""
-    token = _replacements.set(replacements)
+    token = replacements.set(by_name)
     try:
         yield
     finally:
-        _replacements.reset(token)
+        replacements.reset(token)
 
 
 def parse(name: str, text: str) -> Prompt:

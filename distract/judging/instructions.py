@@ -27,7 +27,7 @@ from typing import Any
 
 from distract.core.plan import Plan
 from distract.core.plugin import Calls, Comparison, Protocol
-from distract.core.prompts import Prompt
+from distract.core.prompts import Prompt, replacements
 from distract.core.records import (
     Case,
     Constraint,
@@ -127,7 +127,7 @@ def fill(
     prompt: Prompt, case: Case, responses: Mapping[str, Response], texts: Mapping[str, str] | None = None
 ) -> tuple[Message, ...]:
     """Fill a prompt with a case, and with responses and other texts by slot."""
-    prompt = prompt.current
+    prompt = replacements.get().get(prompt.name, prompt)
     wording = _word_slots(case.prompt, case.constraints, case.criterion)
     values = {slot: text for slot, text in wording.items() if slot in prompt.slots}
     for slot, response in responses.items():

@@ -136,7 +136,7 @@ def test_sessions_use_the_shipped_replies(session: Path) -> None:
 
 def find_reply(session: Path) -> str:
     """Return the key of a reply behind the flip that the README shows."""
-    place = ("tweak-086", "pointwise", "sycophancy", "flip")
+    place = ("tweak-160", "pointwise", "sycophancy", "flip")
     rows = runs.load(session / "run").rows
     rewrites = (row for row in rows if (row.case, row.protocol, row.attack, row.design) == place)
     (row,) = (row for row in rewrites if (row.a if row.target == "a" else row.b).severity)  # not of the good response
@@ -163,7 +163,7 @@ def test_another_reply_changes_what_a_page_shows(session: Path, tmp_path: Path) 
 
 def test_readme_flip_comes_from_the_session(session: Path) -> None:
     flips = distract.Run.read(session / "run").flips()
-    place = ("tweak-086", "pointwise", "sycophancy")
+    place = ("tweak-160", "pointwise", "sycophancy")
     (flip,) = (flip for flip in flips if (flip.case, flip.protocol, flip.attack) == place)
     readme = text_of("README.md")
     assert f"| before | {flip.before[1]:.2f} | {flip.before[0]:.2f} | the good one |" in readme
