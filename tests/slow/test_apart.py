@@ -92,6 +92,7 @@ def test_killed_gate_loses_no_call_and_leaves_no_child(whom: str, number: int, t
     gate = subprocess.Popen((*command, "r", "--store", "r.sqlite"), start_new_session=True, **pipes)
     while not calls.exists() or calls.read_text("utf-8").count("\n") < 4:
         time.sleep(0.02)
+    time.sleep(0.1)  # the reply before is stored while this one is computed
     child, begun, is_kill = int(calls.read_text("utf-8").split()[0]), time.monotonic(), number == signal.SIGKILL
     os.kill({"parent": gate.pid, "child": child, "group": -gate.pid}[whom], number)
     _, err = gate.communicate(timeout=30)  # which waits for both
