@@ -404,6 +404,11 @@ def list_limited() -> list[Measure]:
     return [row for row in MEASURES.values() if row.limit]
 
 
+def list_forms(name: str) -> list[Measure]:
+    """List the measures that take its place where a run has both, then itself."""
+    return [*(row for row in MEASURES.values() if row.replaces == name), MEASURES[name]]
+
+
 def primary_measure(effect: str) -> Measure | None:
     """Return what attacks of an effect are meant to raise; None for controls and degradations."""
     rows = (row for row in MEASURES.values() if row.primary and effect in row.effects)

@@ -20,7 +20,7 @@ from distract.report.phrases import VERDICTS, name_protocol
 from distract.stats import intervals
 from distract.stats.figure import CONFIDENCE, Counts, Figure, contrast, count as count_trials, figure
 from distract.stats.intervals import wilson
-from distract.stats.measures import MEASURES, headline
+from distract.stats.measures import MEASURES, headline, list_forms
 from distract.stats.trials import Measure, Unit
 from distract.studies.attack.exchange import CHANCE, ExchangeCounts, describe_gap, weigh_exchanges
 from distract.studies.measures import run
@@ -192,15 +192,15 @@ def rank_protocols(
     if not distractors:
         return []
     trials = {name: run.ProtocolTrials(briefs, name) for name in rules}
-    both = ["robust_accuracy_both"] if briefs.both_directions else []
-    for measure in (*both, "robust_accuracy", "flip_rate"):  # the last where nothing is labelled
-        own, row = {name: headline(measure, names) for name, names in rules.items()}, MEASURES[measure]
+    forms = [row for row in list_forms("robust_accuracy") if briefs.both_directions or row.needs != "winners"]
+    for row in (*forms, MEASURES["flip_rate"]):  # the last where nothing is labelled
+        own = {name: headline(row.name, names) for name, names in rules.items()}
         units = {name: trials[name].pool(row, rule, distractors) for name, rule in own.items()}
         if measured := [pooled.values for pooled in units.values() if pooled.values]:
             break
     shared = [unit for unit in measured[0] if all(unit in values for values in measured)] if measured else []
     states = {one.protocol: one.usable for one in usable}
-    empty = {name: ProtocolRank(measure, name, rule, "", usable=states.get(name)) for name, rule in own.items()}
+    empty = {name: ProtocolRank(row.name, name, rule, "", usable=states.get(name)) for name, rule in own.items()}
     standings = [_fill_rank(row, empty[name], units[name], shared, briefs) for name in rules]
     if not any(s.tokens for s in standings):
         standings = [replace(s, cost=s.calls, cost_unit="calls") for s in standings]

@@ -13,7 +13,7 @@ from distract.report.blocks import Block, Browser, Detail, Heading, Sentence, Ta
 from distract.report.glossary import empty_reason
 from distract.report.phrases import describe_rate, join_names, name_condition, name_protocol, show_interval, show_value
 from distract.stats.figure import LEAST, Figure, is_excess, list_headline, list_plain
-from distract.stats.measures import MEASURES, headline, primary_name
+from distract.stats.measures import MEASURES, headline, list_forms, primary_name
 from distract.stats.trials import EFFECTS
 from distract.studies.attack.advice import list_advice
 from distract.studies.attack.exchange import FEW_LABELS
@@ -175,8 +175,8 @@ def _pick_robust(
     choose: Callable[..., list[Figure]], figures: Sequence[Figure], *more: Any
 ) -> tuple[list[Figure], bool]:
     """Choose the robust accuracies that skill is of, and say whether they are of both directions."""
-    both = choose(figures, "robust_accuracy_both", *more)
-    return both or choose(figures, "robust_accuracy", *more), bool(both)
+    forms = [(choose(figures, row.name, *more), row.needs == "winners") for row in list_forms("robust_accuracy")]
+    return next((form for form in forms if form[0]), forms[-1])
 
 
 def _fraction(figure: Figure) -> str:
