@@ -72,17 +72,10 @@ def shorten(messages: Messages) -> Messages:
 
 
 def end_short(messages: Messages) -> Messages:
-    """Leave out the question after the last heading."""
+    """Leave out what follows the word of the last heading: the question, or the verdicts to choose from."""
     *others, user = messages
     head, _, tail = user.content.rpartition("\n# ")
-    title = tail.partition("\n")[0]
-    return (*others, replace(user, content=f"{head}\n# {title}"))
-
-
-def end_bare(messages: Messages) -> Messages:
-    """Leave out the last heading too."""
-    *others, user = messages
-    return (*others, replace(user, content=user.content.rpartition("\n\n# ")[0]))
+    return (*others, replace(user, content=f"{head}\n# {tail.split()[0].rstrip(':')}"))
 
 
 def end_rules(messages: Messages) -> Messages:
@@ -107,7 +100,7 @@ WORDINGS: Mapping[str, tuple[str, Callable[[Messages], Messages]]] = {
     "rules after the responses": ("{name}@1", end_rules),
     "short rules, without that question": ("{name}@1", shorten),
     "now": ("{name}", keep),
-    "now, without a heading at the end": ("{name}", end_bare),
+    "now, with a bare heading at the end": ("{name}", end_short),
     "the paper's parts": ("{paper}", keep),
 }
 """The wordings by name: the protocol of each, and what changes its messages."""
