@@ -158,13 +158,13 @@ KEYS = {
 
 KEYS_NOW = {
     "absolute": "6640256a2c020c425522edaf", "alpaca-eval": "0c2ec23f0228967585dd9deb",
-    "arena-hard": "5bdf47555ff7f5376de8a443", "base": "472af5116d26b98b0566b1ab",
+    "arena-hard": "5bdf47555ff7f5376de8a443", "base": "22bd38413eec273d9157740f",
     "cot": "47d19a544fa9b2b7111ad873", "cot-consistency": "f7dd37a0a19e94b3441f38a3",
-    "distracted-absolute": "faa511f7b84ff656f82f2a74", "distracted-pairwise": "e7a940b357858daac471103d",
+    "distracted-absolute": "faa511f7b84ff656f82f2a74", "distracted-pairwise": "230f9de14ae06c53f9d5194c",
     "fine-grained-diff": "b1729007bcbbd149c63fb9ad", "metric": "2b3a764ab7db21d5a3377931",
     "metric-reference": "2b3a764ab7db21d5a3377931", "multi-aspect-single": "0137db7d8a40f83311df0b9e",
     "multi-aspect-two": "996c214ba2cb600b908fe9bd", "multi-role-round1": "bff78f5638efdad1021ded2f",
-    "multi-role-round2": "bff78f5638efdad1021ded2f", "pairwise": "ec26c1882b5fb588c006c06f",
+    "multi-role-round2": "bff78f5638efdad1021ded2f", "pairwise": "b6909620e5850c8ce9f3d8c6",
     "pointwise": "72975217b8ace76e96523d83", "prepair": "d9ce50d2afd280d332d4572c",
     "prepair-metric": "2b3a764ab7db21d5a3377931", "prepair-star": "3c21577942ae33a496975a69",
     "prepair-tie": "d9ce50d2afd280d332d4572c", "protocol-consistency": "47d19a544fa9b2b7111ad873",
