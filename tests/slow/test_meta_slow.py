@@ -130,7 +130,8 @@ def test_each_judge_has_a_folder_and_all_share_one_document(run: Any) -> None:
     assert (again.out, again.err.count("no call is made")) == (ran.out, 3)
     text = run(*arguments, "--out", "all", "--verbose")
     assert "Protocols over 3 judges: accuracy in %, gains over base in points" in text.words
-    assert "Over 3 judges and the 6 comparisons that all of them have, " in text.words  # the random judge decides which way
+    # The random judge decides which way of asking comes first.
+    assert "Over 3 judges and the 6 comparisons that all of them have, " in text.words
     assert ran.document["panel"]["comparisons"] == 6
     fits(text.out)
     # Run folders can be replayed and give the same figures, with the labels from their rows.
