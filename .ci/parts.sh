@@ -75,7 +75,8 @@ prepare() {
   install() {
     pip install -q -c constraints.txt uv
     pip download -q --no-deps -c constraints.txt -d "$work/torch" torch
-    install_into "$work/venv" ".[local,test]"
+    # All at once: mypy reads these packages while later parts run.
+    install_into "$work/venv" ".[local,test,docs]" playwright axe-playwright-python
   }
   part install install
   ((${#failed[@]} == 0)) || summarise
