@@ -224,26 +224,19 @@ def test_limit_and_seed_draw_cases(run: Run) -> None:
 
 
 def passes_by_its_excess(ran: CommandResult) -> bool:
-    """Compare by the control, which this judge's noise makes lose as often."""
     (check,) = ran.document["checks"]
     assert check["measure"] == "excess_flip_rate"
     assert check["k"] == round(check["n"] * check["reference"]) + check["only_here"] - check["only_there"]
     return all((min(check["value"], check["reference"]) > 0.05, check["upper"] < 0.15, ran.code == 0))
 
 
-# Its flip rate is 0.21; with fewer cases, the draws of another wording of the prompt change the decision.
-def test_noisy_judge_passes_by_its_excess(run: Run) -> None:
+def test_noisy_judge_passes_by_its_excess_and_reports_it(run: Run) -> None:
+    # The flip rate is 0.21. With fewer cases, the draws of another wording of the prompt change the decision.
     gate = ("gate", *NOISY, "--data", write_rows("d.jsonl", cases(600)), "--max-flip-rate", "0.15", "--json")
-    assert run(*gate).code == 1
-    assert passes_by_its_excess(run(*gate, "--control"))
-
-
-def test_excess_of_a_finished_run_is_reported(run: Run) -> None:
-    data = ("--data", write_rows("d.jsonl", cases(400)))
-    assert run("attack", *NOISY, *data, "--control", "--limit", "all", "--out", "r").code == 0
-    gate = ("gate", "r", "--max-flip-rate", "0.15", "--control")
-    assert passes_by_its_excess(run(*gate, "--json"))
-    table = run(*gate)
+    assert (run(*gate).code, passes_by_its_excess(run(*gate, "--control"))) == (1, True)
+    assert run("attack", *NOISY, *gate[-5:-3], "--control", "--limit", "250", "--out", "r").code == 0
+    assert passes_by_its_excess(run("gate", "r", *gate[-3:], "--control"))
+    table = run("gate", "r", *gate[-3:-1], "--control")
     assert ("noise" in table.out, "the flip rate is below 0.15" in table.words) == (True, False)
     fits(table.out)
 
