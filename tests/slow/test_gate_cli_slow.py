@@ -223,20 +223,22 @@ def test_limit_and_seed_draw_cases(run: Run) -> None:
     assert all(order != sorted(order, key=lambda name: int(name[1:])) for order in orders)
 
 
-def passes_by_its_excess(ran: CommandResult) -> bool:
+def check_excess(ran: CommandResult) -> None:
     (check,) = ran.document["checks"]
-    assert check["measure"] == "excess_flip_rate"
+    assert (ran.code, check["measure"]) == (0, "excess_flip_rate")
+    assert min(check["value"], check["reference"]) > 0.05
+    assert check["upper"] < 0.15
     assert check["k"] == round(check["n"] * check["reference"]) + check["only_here"] - check["only_there"]
-    return all((min(check["value"], check["reference"]) > 0.05, check["upper"] < 0.15, ran.code == 0))
 
 
 def test_noisy_judge_passes_by_its_excess_and_reports_it(run: Run) -> None:
     # The flip rate is 0.21. With fewer cases, the draws of another wording of the prompt change the decision.
-    gate = ("gate", *NOISY, "--data", write_rows("d.jsonl", cases(600)), "--max-flip-rate", "0.15", "--json")
-    assert (run(*gate).code, passes_by_its_excess(run(*gate, "--control"))) == (1, True)
-    assert run("attack", *NOISY, *gate[-5:-3], "--control", "--limit", "250", "--out", "r").code == 0
-    assert passes_by_its_excess(run("gate", "r", *gate[-3:], "--control"))
-    table = run("gate", "r", *gate[-3:-1], "--control")
+    data, threshold = ("--data", write_rows("d.jsonl", cases(600))), ("--max-flip-rate", "0.15")
+    assert run("gate", *NOISY, *data, *threshold, "--json").code == 1
+    check_excess(run("gate", *NOISY, *data, *threshold, "--control", "--json"))
+    assert run("attack", *NOISY, *data, "--control", "--limit", "250", "--out", "r").code == 0
+    check_excess(run("gate", "r", *threshold, "--control", "--json"))
+    table = run("gate", "r", *threshold, "--control")
     assert ("noise" in table.out, "the flip rate is below 0.15" in table.words) == (True, False)
     fits(table.out)
 
